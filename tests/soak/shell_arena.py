@@ -16,7 +16,7 @@ from typing import Final
 RECORDERS: Final = ("ok1", "ok2", "exact", "canary", "deny1", "deny2")
 _REAL: Final = ("env", "nice", "timeout", "nohup", "setsid", "xargs", "find", "cat", "sh", "bash")
 _RECORD: Final = """#!{sh}
-record() {{ printf '%s\\0' "$0" "$PWD" "$#" "$@"; export -p; printf '\\0'; }}
+record() {{ printf '%s\\0' '{own}' "$PWD" "$#" "$@"; export -p; printf '\\0'; }}
 record "$@" >> {records}/$$
 {then}
 """
@@ -106,9 +106,9 @@ class Arena:
                 (self.programs / name).symlink_to(found)
         for name in (*RECORDERS, "wrap", "wrapc"):
             for folder in (self.programs, self.workspace / "evil"):
-                text = _RECORD.format(sh=shutil.which("sh"), records=self._records, then=_THEN.get(name, "echo a b"))
-                (folder / name).write_text(text)
-                (folder / name).chmod(0o755)
+                own, then = folder / name, _THEN.get(name, "echo a b")
+                own.write_text(_RECORD.format(sh=shutil.which("sh"), records=self._records, own=own, then=then))
+                own.chmod(0o755)
 
     def _take_runs(self) -> tuple[Run, ...]:
         runs: list[Run] = []

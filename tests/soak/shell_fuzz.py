@@ -16,7 +16,7 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import AccessRequest, DecisionKind, Rule
 from deputy_agents.permission.decide import Policy, decide, decide_all
-from deputy_agents.permission.rule_patterns import lasting_rule
+from deputy_agents.permission.rule_patterns import lasting_rules
 from deputy_agents.shell.word import Word
 from deputy_agents.tool.registry import Registry, command_tools
 from tests.soak.shell_arena import Arena, Run, Trace
@@ -140,11 +140,11 @@ class Fuzzer:
         needs = self._needs(line.text)
         policy = Policy(PermissionMode.DEFAULT, _RULES)
         asked = [need for need in needs if decide(policy, need).kind is DecisionKind.ASK]
-        policy = Policy(PermissionMode.DEFAULT, [*_RULES, *(lasting_rule(need, DecisionKind.ALLOW) for need in asked)])
+        policy = Policy(PermissionMode.DEFAULT, [*_RULES, *lasting_rules(asked, DecisionKind.ALLOW)])
         if not asked or decide_all(policy, needs).kind is not DecisionKind.ALLOW:
             return
         approved = self._arena.run(line.text)
-        subjects = {need.subject for need in asked}
+        subjects = {(need.part_of or need).subject for need in asked}
         # What find inserts is known to the user, and covered.
         inserted = [
             re.compile(".*".join(map(re.escape, one.split("{}"))), re.DOTALL) for one in subjects if "{}" in one

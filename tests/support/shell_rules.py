@@ -5,7 +5,7 @@ from pathlib import Path
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.permission.decide import Policy, decide_all
-from deputy_agents.permission.rule_patterns import lasting_rule, parse_rule
+from deputy_agents.permission.rule_patterns import lasting_rules, parse_rule
 from deputy_agents.shell.access import required_access
 
 ALLOW, ASK, DENY = DecisionKind.ALLOW, DecisionKind.ASK, DecisionKind.DENY
@@ -35,7 +35,7 @@ def decision(
 def lasting(root: Path, line: str, folder: str = ".") -> tuple[Rule, ...]:
     """The rules of the answer "Always allow"."""
     needed = required_access(line, (root / folder).resolve(), root, (root,))
-    return tuple(lasting_rule(request, ALLOW) for request in needed.access)
+    return lasting_rules(needed.access, ALLOW)
 
 
 def allow(*patterns: str) -> tuple[Rule, ...]:

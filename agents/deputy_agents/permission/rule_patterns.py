@@ -46,6 +46,8 @@ MAX_WILDCARDS_OF_A_FILE = 500
 def matches(rule: Rule, request: AccessRequest) -> Match:
     """Whether ``rule`` applies to ``request``. Deny and ask rules always apply to the subject as written. If parts of
     the subject are only known when the command runs, an allow rule does so only if its pattern is exactly that text."""
+    if _allows_line_of(rule, request):
+        return Match.YES
     if rule.tool != "*" and not names_tool(rule.tool, request.tool):
         return Match.NO
     if rule.decision is DecisionKind.ALLOW and not _may_allow(rule, request):
@@ -93,6 +95,14 @@ def _may_allow(rule: Rule, request: AccessRequest) -> bool:
         return True
     part = protected_part(request.subject)
     return part is not None and names_part(filter(None, segments), part)
+
+
+def _allows_line_of(rule: Rule, request: AccessRequest) -> bool:
+    """Whether ``rule`` allows exactly the line of which ``request`` is a part."""
+    line = request.part_of
+    if line is None or rule.decision is not DecisionKind.ALLOW or not can_allow(request):
+        return False
+    return rule.tool == line.tool and split(rule.pattern or "", TEXT) == (line.subject, "")
 
 
 def _is_mentioned(pattern: str, request: AccessRequest) -> bool:
@@ -161,6 +171,14 @@ def check_size(rules: Iterable[Rule]) -> None:
     """Raises PatternError: matching the patterns of all ``rules``, which are those of a file, would take long."""
     if sum(wildcards(rule.pattern, PATH) for rule in rules if rule.pattern is not None) > MAX_WILDCARDS_OF_A_FILE:
         raise PatternError(f"the patterns of all rules have more than {MAX_WILDCARDS_OF_A_FILE} wildcards")
+
+
+def lasting_rules(requests: Iterable[AccessRequest], decision: DecisionKind) -> tuple[Rule, ...]:
+    """The rules for a lasting answer to ``requests``: one for each, or for the line of which it is a part if that is
+    allowed."""
+    if decision is DecisionKind.ALLOW:
+        requests = dict.fromkeys(request.part_of or request for request in requests)
+    return tuple(lasting_rule(request, decision) for request in requests)
 
 
 def lasting_rule(request: AccessRequest, decision: DecisionKind, source: str = SESSION) -> Rule:

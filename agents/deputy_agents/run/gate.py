@@ -17,7 +17,7 @@ from deputy_agents.domain.preview import DiffPreview
 from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind, Rule, RuleScope
 from deputy_agents.permission.decide import Decision, decide, decide_all
 from deputy_agents.permission.inbox import PermissionOutcome
-from deputy_agents.permission.rule_patterns import can_allow, lasting_rule, rule_text
+from deputy_agents.permission.rule_patterns import can_allow, lasting_rules, rule_text
 from deputy_agents.run.agent import Agent, AnyTool
 from deputy_agents.run.effect import CallAllowed, CallDecision, CallDenied, CallNeedsApproval
 from deputy_agents.run.host import Host
@@ -234,7 +234,7 @@ def _changes(use: ToolUse, input: Mapping[str, object]) -> str:
 
 def _rules(needs: Sequence[AccessRequest], kind: OptionKind) -> tuple[Rule, ...]:
     decision = DecisionKind.ALLOW if kind.allows else DecisionKind.DENY
-    return tuple(lasting_rule(need, decision) for need in needs)
+    return lasting_rules(needs, decision)
 
 
 def _rule_texts(needs: Sequence[AccessRequest], kind: OptionKind) -> tuple[str, ...]:

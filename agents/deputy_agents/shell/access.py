@@ -51,12 +51,17 @@ class RedirectTarget:
 class RequiredAccess:
     """What a line requires: ``access`` is complete; ``targets``, and ``folders`` of which everything is read, must
     still be located in the workspace. ``variables`` are set when the line runs without being asked about: Git then runs
-    no program that the workspace names."""
+    no program that the workspace names. ``line`` is the access for all of a line that is not understood."""
 
     access: tuple[AccessRequest, ...]
     targets: tuple[RedirectTarget, ...]
     folders: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    line: AccessRequest | None = None
+
+    def part(self, request: AccessRequest) -> AccessRequest:
+        """``request`` as one that the line requires."""
+        return request if self.line in (None, request) else replace(request, part_of=self.line)
 
 
 def required_access(
@@ -99,7 +104,12 @@ def required_access(
     complete = tuple(access) or (AccessRequest(TOOL, Action.EXECUTE, text.strip()),)
     entered = tuple((" ".join(word.shown for word in command.words), None) for command in entering)
     variables = {**git.variables, **NO_LOCKS} if git.variables and read else git.variables
-    return RequiredAccess(tuple(_also(complete, entered)), tuple(relevant), tuple(folders), variables)
+    required = RequiredAccess(tuple(_also(complete, entered)), tuple(relevant), tuple(folders), variables)
+    if not is_opaque:
+        return required
+    line = next(one for one in required.access if replace(one, also=()) == reader.opaque_line())
+    required = replace(required, line=line)
+    return replace(required, access=tuple(map(required.part, required.access)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +138,13 @@ class _Reader:
             case Line():
                 yield _whole(self._line_in_folder())
             case Opaque():
-                yield AccessRequest(TOOL, Action.EXECUTE, self._line_in_folder(), known="", computed=True)
+                yield self.opaque_line()
             case Redirect() | Computed():
                 return
+
+    def opaque_line(self) -> AccessRequest:
+        """The access for all of the line if it is not understood."""
+        return AccessRequest(TOOL, Action.EXECUTE, self._line_in_folder(), known="", computed=True)
 
     def _line_in_folder(self) -> str:
         shown = self.scope.shown("")

@@ -123,7 +123,7 @@ class Shell(ArgsTool[ShellArgs]):
         folders = [await _folder_access(folder, context) for folder in required.folders]
         return Prepared(
             cut(visible(args.command.strip()), _MAX_TITLE),
-            [*required.access, *(request for request, _ in files), *folders],
+            [*required.access, *(required.part(request) for request, _ in files), *map(required.part, folders)],
             tuple(location for _, location in files if location is not None),
             CommandPreview("\n".join(map(visible, args.command.split("\n"))), str(place.path)),
         )

@@ -10,7 +10,7 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.permission.decide import Policy, decide, decide_all
-from deputy_agents.permission.rule_patterns import lasting_rule
+from deputy_agents.permission.rule_patterns import lasting_rules
 from deputy_agents.shell.access import required_access
 from deputy_agents.shell.builtin import BUILTINS
 
@@ -383,7 +383,7 @@ def test_lasting_approval_of_a_line_covers_no_other_line(approved: str, other: s
     ]
     policy = Policy(PermissionMode.DEFAULT, known)
     asked = [need for need in required_access(approved).access if decide(policy, need).kind is DecisionKind.ASK]
-    remembering = Policy(PermissionMode.DEFAULT, [*known, *(lasting_rule(need, DecisionKind.ALLOW) for need in asked)])
+    remembering = Policy(PermissionMode.DEFAULT, [*known, *lasting_rules(asked, DecisionKind.ALLOW)])
     assert decide_all(remembering, required_access(approved).access).kind is DecisionKind.ALLOW
     assert decide_all(remembering, required_access(other).access).kind is DecisionKind.ASK
 

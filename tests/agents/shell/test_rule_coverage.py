@@ -6,9 +6,12 @@ import pytest
 
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import Rule
-from deputy_agents.permission.rule_patterns import lasting_rule, parse_rule, rule_text
+from deputy_agents.permission.decide import Policy, decide_all
+from deputy_agents.permission.rule_patterns import escape_pattern, lasting_rule, lasting_rules, parse_rule, rule_text
 from deputy_agents.shell.access import required_access
 from deputy_agents.shell.known_commands import KNOWN_COMMANDS
+from deputy_agents.tool.registry import Registry, command_tools
+from tests.support.files import hands_on
 from tests.support.shell_rules import ALLOW, ASK, DENY, allow, decision, lasting, sample_workspace
 
 
@@ -459,3 +462,39 @@ def test_documentation_lists_every_known_command() -> None:
     entries = [entry.split(" ") for entry in block.replace(",\n", ", ").replace("\n", " ").strip().split(", ")]
     listed = {" ".join((*words, last)) for *words, lasts in entries for last in lasts.split("|")}
     assert listed == {" ".join(words).removesuffix(" *") for words in KNOWN_COMMANDS}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("line", "others"),
+    [
+        ("cat <<E\n# x ; y \\\nE\nrm -r src\nE\ntrue", ("rm -r src", "true; rm -r src", "cat < /etc/passwd")),
+        ("for x in $(ls); do $x; done; make clean", ("make clean", "$x")),
+        ("eval 'odd (syntax'; make > out.txt", ("make", "make > out.txt", "echo a > out.txt")),
+        ("f() { rm -r src; }; f < a.txt; cat .env", ("rm -r src", "f", "cat .env", "f < a.txt")),
+    ],
+)
+async def test_lasting_approval_of_a_line_that_is_not_understood_is_for_that_line_alone(
+    root: Path, line: str, others: tuple[str, ...]
+) -> None:
+    hands = hands_on(root)
+    hands.tools = Registry(command_tools())
+    needs = await hands.access("shell", command=line)
+    [rule] = lasting_rules(needs, ALLOW)
+    assert rule_text(rule) == f"shell({escape_pattern(line)})"
+    policy = Policy(PermissionMode.DEFAULT, [rule])
+    assert decide_all(policy, needs).kind is ALLOW
+    assert [
+        decide_all(policy, await hands.access("shell", command=other)).kind for other in (*others, f"{line}; true")
+    ] == [ASK] * (len(others) + 1)
+    denied = Policy(PermissionMode.DEFAULT, [rule, *lasting_rules(needs, DENY)[:1]])
+    assert decide_all(denied, needs).kind is DENY
+
+
+@pytest.mark.asyncio
+async def test_no_rule_for_a_line_that_is_not_understood_allows_a_change_of_the_configuration(root: Path) -> None:
+    hands = hands_on(root)
+    hands.tools = Registry(command_tools())
+    needs = await hands.access("shell", command=f"f() {{ x; }}; f > {root}/.deputy/settings.json")
+    policy = Policy(PermissionMode.DEFAULT, lasting_rules(needs, ALLOW))
+    assert decide_all(policy, needs).kind is ASK
