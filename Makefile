@@ -122,8 +122,8 @@ generate: $(VENV)/.dev ## Regenerate the schema and the reference pages from the
 	$(BIN)/python -m deputy_agents.run.diagram
 
 lock: $(VENV)/.dev ## Regenerate the hashed requirements from pyproject.toml
-	$(BIN)/$(LOCK) pyproject.toml --extra mcp --group build -o requirements.txt
-	$(BIN)/$(LOCK) pyproject.toml --extra mcp --group build --group dev -c requirements.txt -o requirements-dev.txt
+	$(BIN)/$(LOCK) pyproject.toml --all-extras --group build -o requirements.txt
+	$(BIN)/$(LOCK) pyproject.toml --all-extras --group build --group dev -c requirements.txt -o requirements-dev.txt
 
 clean: ## Remove the virtual environment and all caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

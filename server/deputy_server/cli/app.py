@@ -31,6 +31,10 @@ class _Deputy(TyperGroup):
         """The commands in the order in which a new user needs them."""
         return sorted(super().list_commands(ctx), key=_ORDER.index)
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options, without those of the library for completion: ``deputy completion`` is the one way."""
+        return [one for one in super().get_params(ctx) if one.name not in ("install_completion", "show_completion")]
+
     def invoke(self, ctx: Any) -> object:  # the library does not export the type of a context
         try:
             Path.cwd()

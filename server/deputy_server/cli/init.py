@@ -50,16 +50,33 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell to print the script for.")]) -> None:
-    """Print the completion script of a shell.
+_ADDED = {Shell.ZSH: '\n[ "$funcstack[1]" != _deputy ] || _deputy_completion "$@"\n'}
+"""zsh reads the file at the first Tab, which must also complete."""
 
-    It completes commands, options, and names of agents, sessions and settings. Put the script where your shell finds
-    it, and start a new shell. For zsh, the folder must be in `fpath`.
 
-    Examples: `deputy completion bash > ~/.local/share/bash-completion/completions/deputy` · `deputy completion zsh >
-    ~/.zfunc/_deputy` · `deputy completion fish > ~/.config/fish/completions/deputy.fish`
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="The shell.")],
+    install: Annotated[bool, typer.Option("--install", help="Install the script for new shells.")] = False,
+) -> None:
+    """Print or install the completion script of a shell.
+
+    It completes commands, options, and names of agents, sessions and settings. With --install, it is written where the
+    shell finds it, and read by every new shell.
+
+    Examples: `deputy completion --install zsh` · `deputy completion fish > ~/.config/fish/completions/deputy.fish`
     """
-    from typer.completion import get_completion_script  # pyright: ignore[reportPrivateImportUsage]
+    from typer import completion as scripts
 
-    script = get_completion_script(prog_name="deputy", complete_var="_DEPUTY_COMPLETE", shell=shell.value)
-    typer.echo(script)
+    program, variable = "deputy", "_DEPUTY_COMPLETE"
+    script = scripts.get_completion_script(prog_name=program, complete_var=variable, shell=shell.value)  # pyright: ignore[reportPrivateImportUsage]
+    script += _ADDED.get(shell, "")
+    if not install:
+        typer.echo(script)
+        return
+    try:
+        _, path = scripts.install(shell.value, program, variable)  # pyright: ignore[reportPrivateImportUsage]
+        path.write_text(script, "utf-8")
+    except OSError as error:
+        typer.echo(f"Error: {error.filename} cannot be written: {error.strerror}.", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"Installed in {path}. Start a new shell to use it.", err=True)
