@@ -4,6 +4,7 @@ import { type AgentView, hasNotEnded, type SessionState } from "../src/state/ses
 import { calls, cost, oneLine, ownModelOf, reasonOf, runTime, signOf, tokens, visible } from "../src/state/text.ts";
 import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
 import { markdown } from "./markdown.ts";
+import { actsOf } from "./message.ts";
 import { planList } from "./plan.ts";
 import { Transcript } from "./transcript.ts";
 import type { Part, View } from "./view.ts";
@@ -119,9 +120,7 @@ export class AgentBlock implements Part {
     if (this.#resultFor === text) return;
     this.#resultFor = text;
     this.#result.hidden = text.trim() === "";
-    this.#result.replaceChildren(
-      markdown(text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })),
-    );
+    this.#result.replaceChildren(markdown(text, actsOf(view)));
   }
 
   /** Unfolds the block once for a request of this agent or its descendants; the user may fold it again. */

@@ -9,6 +9,7 @@ import { Notices, StatusRow } from "./notices.ts";
 import { SetupCard } from "./setup.ts";
 import { planList } from "./plan.ts";
 import { TranscriptBanner } from "./banner.ts";
+import { applyPalette, watchTheme } from "./theme.ts";
 import { Transcript } from "./transcript.ts";
 import type { View } from "./view.ts";
 
@@ -94,6 +95,7 @@ class PageView {
     window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#handle(data));
     setInterval(() => isBusy(this.#state) && this.#schedule(), SECOND);
     host.postMessage({ type: "ready" });
+    watchTheme(this.#send);
     host.postMessage({ type: "start" });
   }
 
@@ -124,6 +126,9 @@ class PageView {
       case "unsent":
         this.#composer.add(message.mentions ?? [], message.text, message.images);
         break;
+      case "palette":
+        applyPalette(message.colours);
+        return;
       case "completions":
         this.#composer.complete(message.text, message.answer);
         break;
@@ -179,6 +184,7 @@ class PageView {
     this.#composer.update(view);
     this.#drawPlan(around.agentId ?? this.#state.primaryId);
     const isTranscript = around.agentId !== undefined;
+    document.body.classList.toggle("read-only", isTranscript || this.#state.snapshot);
     this.#composer.element.hidden = isTranscript;
     this.#notices.element.hidden = isTranscript;
     this.#changesBar.element.hidden ||= isTranscript;

@@ -3,7 +3,8 @@ import DOMPurify from "dompurify";
 import MarkdownIt, { type Token } from "markdown-it";
 
 import { visible } from "../src/state/text.ts";
-import { h } from "./dom.ts";
+import { type CodeAction, codeBlock } from "./code.ts";
+import { h, icon } from "./dom.ts";
 
 const PATH = /^(?:\.{0,2}\/)?[\w@.+-]+(?:\/[\w@.+-]+)*\.\w+(?::(\d+)(?:-\d+)?)?$/;
 const ALLOWED = {
@@ -39,30 +40,47 @@ const ALLOWED = {
   RETURN_DOM_FRAGMENT: true as const,
 };
 
-const parser = new MarkdownIt({ html: false, linkify: false, breaks: false });
+const parser = new MarkdownIt({ html: false, linkify: true, breaks: false });
+// Only addresses with a protocol: `setup.py` is not one.
+parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
 /** Nothing is loaded from the network: an image becomes a link to it. */
 parser.renderer.rules.image = (tokens, index) => {
   const [token, { escapeHtml }] = [tokens[index], parser.utils];
   return `<a href="${escapeHtml(String(token?.attrGet("src") ?? ""))}">${escapeHtml(token?.content || "image")}</a>`;
 };
 
-export type OpenPath = (path: string, line: number | undefined) => void;
+/** The language of a block is the first word after its fence. */
+parser.renderer.rules.fence = (tokens, index) => {
+  const [token, { escapeHtml }] = [tokens[index], parser.utils];
+  const [language = ""] = (token?.info ?? "")
+    .trim()
+    .toLowerCase()
+    .split(/[\s,{]/);
+  return `<pre data-language="${escapeHtml(language)}"><code>${escapeHtml(token?.content ?? "")}</code></pre>`;
+};
 
-export function markdown(text: string, open: OpenPath): DocumentFragment {
-  return fragmentOf(parser.parse(visible(text), {}), open);
+/** What the parts of a text do when they are clicked. */
+export interface Acts {
+  readonly open: (path: string, line: number | undefined) => void;
+  readonly code: (action: CodeAction, text: string, language: string) => void;
+}
+type OpenPath = Acts["open"];
+
+export function markdown(text: string, acts: Acts): DocumentFragment {
+  return fragmentOf(parser.parse(visible(text), {}), acts);
 }
 
 /** A growing text: finished blocks are kept, only the last one is rendered again. */
 export class GrowingMarkdown {
   readonly element = h("div", { class: "markdown" });
-  readonly #open: OpenPath;
+  readonly #acts: Acts;
   #text = "";
   /** Characters whose blocks are finished. */
   #finished = 0;
   #last: readonly Node[] = [];
 
-  constructor(open: OpenPath) {
-    this.#open = open;
+  constructor(acts: Acts) {
+    this.#acts = acts;
   }
 
   /** Shows `text`, which starts with the previous text. */
@@ -72,8 +90,8 @@ export class GrowingMarkdown {
     const rest = text.slice(this.#finished);
     const tokens = parser.parse(visible(rest), {});
     const last = tokens.findLastIndex((token) => token.level === 0 && token.nesting >= 0 && token.map);
-    const finished = fragmentOf(tokens.slice(0, Math.max(0, last)), this.#open);
-    const growing = fragmentOf(tokens.slice(Math.max(0, last)), this.#open);
+    const finished = fragmentOf(tokens.slice(0, Math.max(0, last)), this.#acts);
+    const growing = fragmentOf(tokens.slice(Math.max(0, last)), this.#acts, true);
     for (const node of this.#last) (node as ChildNode).remove();
     this.#last = [...growing.childNodes];
     this.element.append(finished, growing);
@@ -88,12 +106,31 @@ function offsetOf(text: string, line: number): number {
   return offset;
 }
 
-function fragmentOf(tokens: Token[], open: OpenPath): DocumentFragment {
+function fragmentOf(tokens: Token[], { open, code: act }: Acts, isGrowing = false): DocumentFragment {
   const fragment = DOMPurify.sanitize(parser.renderer.render(tokens, parser.options, {}), ALLOWED);
+  for (const pre of fragment.querySelectorAll("pre"))
+    pre.replaceWith(codeBlock(pre.textContent, pre.dataset["language"] ?? "", act, isGrowing));
+  for (const item of fragment.querySelectorAll("li")) becomeTask(item);
   for (const link of fragment.querySelectorAll("a")) becomeLink(link, open);
   for (const code of fragment.querySelectorAll(":not(pre) > code")) becomePath(code, open);
   for (const table of fragment.querySelectorAll("table")) wrapTable(table);
   return fragment;
+}
+
+/** Shows `[ ]` and `[x]` at the start of an item as a sign. */
+function becomeTask(item: HTMLLIElement): void {
+  const [text] = item.querySelector(":scope > p:first-child")?.childNodes ?? item.childNodes;
+  const box = text instanceof Text ? /^\[([ xX])\]\s/.exec(text.data) : null;
+  if (!(text instanceof Text) || !box) return;
+  const isDone = box[1] !== " ";
+  text.data = text.data.slice(box[0].length);
+  item.className = "task";
+  const sign = {
+    class: `sign ${isDone ? "completed" : ""}`.trim(),
+    role: "img",
+    "aria-label": isDone ? "done" : "to do",
+  };
+  text.before(h("span", sign, icon(isDone ? "check" : "circle-large-outline")), " ");
 }
 
 function becomeLink(link: HTMLAnchorElement, open: OpenPath): void {

@@ -5,7 +5,7 @@ import type { Stream } from "../src/state/session.ts";
 import { lines, visible } from "../src/state/text.ts";
 import { fill, h, icon, setText } from "./dom.ts";
 import { EntryPart } from "./entry.ts";
-import { GrowingMarkdown, markdown, type OpenPath } from "./markdown.ts";
+import { type Acts, GrowingMarkdown, markdown } from "./markdown.ts";
 import { RewindButton } from "./rewind.ts";
 import type { Part, View } from "./view.ts";
 
@@ -48,7 +48,7 @@ export class MessagePart extends EntryPart<MessageEntry> {
     }
     const shown = text.slice(0, MAX_SHOWN);
     if (role === "user") body.textContent = visible(shown);
-    else body.append(markdown(shown, opening(view)));
+    else body.append(markdown(shown, actsOf(view)));
     const { agentId, messageId } = this.entry;
     const locations = references ?? [];
     fill(
@@ -67,9 +67,23 @@ export class MessagePart extends EntryPart<MessageEntry> {
   }
 }
 
-/** Opens the paths in a text. */
-function opening(view: View): OpenPath {
-  return (path, line) => view.send({ type: "path", path, ...(line && { line }) });
+/** Opens the paths in an agent's text, and uses its code blocks. */
+export function actsOf({ send }: View): Acts {
+  return {
+    open: (path, line) => send({ type: "path", path, ...(line && { line }) }),
+    code: (action, code, language) => {
+      if (action !== "apply") return send({ type: action, text: code });
+      const text = `Apply this code to the file it belongs to:\n\n${fenced(code, language)}`;
+      send({ type: "prompt", text, mentions: [], images: [] });
+    },
+  };
+}
+
+/** Code in a fence that is longer than any in it. */
+function fenced(code: string, language: string): string {
+  const longest = Math.max(2, ...[...code.matchAll(/`+/g)].map(([marks]) => marks.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${language}\n${code.replace(/\n?$/, "\n")}${fence}`;
 }
 
 function imageOf({ mimeType, data }: PastedImage, index: number): HTMLElement {
@@ -87,7 +101,7 @@ export class StreamPart implements Part {
 
   constructor(agentId: string, view: View) {
     this.#agentId = agentId;
-    this.#text = new GrowingMarkdown(opening(view));
+    this.#text = new GrowingMarkdown(actsOf(view));
     this.#thought.append(h("summary", {}, "Thinking"), this.#thoughtText);
     this.element = h(
       "article",

@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { spanOf } from "../editor.ts";
 import type { FromPage } from "../page/messages.ts";
 import type { Page } from "../page/page.ts";
+import { paletteOf } from "../page/theme.ts";
 import type { InputAnswerParams, Range } from "../protocol.ts";
 import { explain } from "../server.ts";
 import { SECTION } from "../settings.ts";
@@ -63,6 +64,9 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     fork: ({ checkpointId, text }, { sessionId }) => sessionId && fork(deputy(), sessionId, checkpointId, text),
     setting: ({ name }) => command("workbench.action.openSettings", `${SECTION}.${name}`),
     open: ({ uri, range }) => openPlace(vscode.Uri.parse(uri), range),
+    copy: ({ text }) => vscode.env.clipboard.writeText(text),
+    insert: ({ text }) => insert(text),
+    theme: async ({ id }, page) => page.send({ type: "palette", colours: await paletteOf(id) }),
     path: ({ path, line }, page) => openPath(deputy(), path, line, page),
     attach: () => command("deputy.attach"),
     cancelTurn: () => command("deputy.cancel"),
@@ -135,6 +139,17 @@ async function openMessage({ sessions }: Deputy, agentId: string, messageId: str
   if (message?.type !== "message") return;
   const document = await vscode.workspace.openTextDocument({ content: message.text, language: "markdown" });
   await vscode.window.showTextDocument(document);
+}
+
+/** Inserts code at the cursor, or instead of what is selected. */
+async function insert(text: string): Promise<void> {
+  const editor = vscode.window.activeTextEditor ?? vscode.window.visibleTextEditors[0];
+  if (!editor) {
+    void vscode.window.showInformationMessage("Open a file first. The code is inserted at its cursor.");
+    return;
+  }
+  await editor.edit((edit) => editor.selections.forEach((selection) => edit.replace(selection, text)));
+  await vscode.window.showTextDocument(editor.document, editor.viewColumn);
 }
 
 async function openPlace(uri: vscode.Uri, range?: Range): Promise<void> {

@@ -10,6 +10,7 @@ import type {
 } from "../protocol.ts";
 import type { Stale } from "../state/proposal.ts";
 import type { RewindPlan, ShownChanges } from "../state/changes.ts";
+import type { Palette } from "../state/palette.ts";
 import type { SessionState } from "../state/session.ts";
 
 /** State of the window that the page shows beside the session. */
@@ -68,6 +69,8 @@ export type ToPage =
   /** The answer to `planRewind`; without a plan if there is none. */
   | { readonly type: "rewindPlan"; readonly seq: number; readonly plan: RewindPlan | undefined }
   | { readonly type: "completions"; readonly text: string; readonly answer: CompleteResult }
+  /** Colours of code by kind of token; kinds that the theme does not colour are missing. */
+  | { readonly type: "palette"; readonly colours: Palette }
   | { readonly type: "show"; readonly requestId: string };
 
 export interface Prompt {
@@ -114,6 +117,10 @@ export type FromPage =
   /** Opens the settings at the named one. */
   | { readonly type: "setting"; readonly name: string }
   | { readonly type: "open"; readonly uri: string; readonly range?: Range }
+  /** Copies code, or inserts it at the cursor of the editor. */
+  | { readonly type: "copy" | "insert"; readonly text: string }
+  /** Requests the colours of code in the theme with that id. */
+  | { readonly type: "theme"; readonly id: string }
   | { readonly type: "path"; readonly path: string; readonly line?: number }
   | {
       readonly type:

@@ -3,11 +3,12 @@ import { test } from "node:test";
 
 import "./page.ts";
 
+const { codeBlock } = await import("../../webview/code.ts");
 const { GrowingMarkdown, markdown } = await import("../../webview/markdown.ts");
 
 function drawn(text: string, opened: [string, number | undefined][] = []): HTMLElement {
   const element = document.createElement("div");
-  element.append(markdown(text, (path, line) => opened.push([path, line])));
+  element.append(markdown(text, { open: (path, line) => opened.push([path, line]), code: () => undefined }));
   return element;
 }
 
@@ -67,7 +68,7 @@ test("a wide table scrolls separately, also by keyboard", () => {
 test("a growing text renders like a complete one and keeps finished blocks", () => {
   const text =
     "# Found\n\nA *long*\nparagraph\n\n- one\n\n- two\n  - three\n\n> quoted\nlazily\n\n```py\nx = 1\n\n\ny = 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n\n    code\n\nTitle\n=====\nthe end \u{1f600}";
-  const growing = new GrowingMarkdown(() => undefined);
+  const growing = new GrowingMarkdown({ open: () => undefined, code: () => undefined });
   let heading: Element | null = null;
   for (let length = 1; length <= text.length; length++) {
     growing.update(text.slice(0, length));
@@ -77,4 +78,65 @@ test("a growing text renders like a complete one and keeps finished blocks", () 
   const plain = (element: HTMLElement): string => element.innerHTML.replaceAll(/>\n+/g, ">");
   assert.ok(heading);
   assert.equal(plain(growing.element), plain(drawn(text)));
+});
+
+test("code is highlighted in the language of its fence, and its text stays the same", () => {
+  const source = 'def f(x):\n    return "<b>" if x else 3  # why\n';
+  const element = drawn(`\`\`\`Python title=a.py\n${source}\`\`\``);
+  const words = (kind: string): (string | null)[] =>
+    [...element.querySelectorAll(`.hljs-${kind}`)].map(({ textContent }) => textContent);
+  assert.deepEqual(words("keyword"), ["def", "return", "if", "else"]);
+  assert.deepEqual(words("string"), ['"<b>"']);
+  assert.deepEqual(words("comment"), ["# why"]);
+  assert.equal(element.querySelector("pre")?.textContent, source);
+  assert.equal(element.querySelector(".code-language")?.textContent, "python");
+});
+
+test("code of an unknown language, or very long code, stays plain", () => {
+  assert.equal(drawn("```klingon\nreturn 1\n```").querySelectorAll("pre span").length, 0);
+  const code = codeBlock("x = 1\n".repeat(1000), "python", () => undefined, true);
+  assert.equal(code.querySelectorAll("pre span").length, 0);
+});
+
+test("the buttons of a code block copy it, insert it and apply it", () => {
+  const acted: unknown[] = [];
+  const press = (language: string): void => {
+    const block = codeBlock("a\n", language, (...act) => acted.push(act), false);
+    for (const button of block.querySelectorAll("button")) button.click();
+  };
+  press("python");
+  assert.deepEqual(acted.splice(0), [
+    ["apply", "a\n", "python"],
+    ["insert", "a\n", "python"],
+    ["copy", "a\n", "python"],
+  ]);
+  press("sh");
+  assert.deepEqual(acted, [
+    ["insert", "a\n", "sh"],
+    ["copy", "a\n", "sh"],
+  ]);
+});
+
+test("tasks have a sign with a name", () => {
+  const element = drawn("- [x] one\n- [ ] two\n- [three](a.py)\n\n1. [X] `four`\n\n   more");
+  assert.deepEqual(
+    [...element.querySelectorAll("li")].map((item) => [
+      item.querySelector("[role=img]")?.getAttribute("aria-label"),
+      item.textContent.trim().split("\n")[0],
+    ]),
+    [
+      ["done", "one"],
+      ["to do", "two"],
+      [undefined, "three"],
+      ["done", "four"],
+    ],
+  );
+});
+
+test("addresses are links, names of files are not", () => {
+  const links = drawn("See https://a.test/x?y=1, setup.py, a.test and ftp://a.test/.").querySelectorAll("a[href]");
+  assert.deepEqual(
+    [...links].map((link) => link.getAttribute("href")),
+    ["https://a.test/x?y=1"],
+  );
 });

@@ -30,6 +30,8 @@ Object.assign(globalThis, {
   window,
   document: window.document,
   FileReader: window.FileReader,
+  Text: window.Text,
+  MutationObserver: window.MutationObserver,
   ResizeObserver: class {
     observe(): void {}
   },
