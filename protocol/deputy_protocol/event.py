@@ -36,7 +36,7 @@ from deputy_protocol.message import Message, Thought
 from deputy_protocol.permission import PermissionOutcome, PermissionRequest, ResolvedBy
 from deputy_protocol.place import Location, Reference
 from deputy_protocol.review import ChangesReviewed, ReviewStatus
-from deputy_protocol.tool import ToolCall, ToolStatus
+from deputy_protocol.tool import EditDiff, ToolCall, ToolStatus
 from deputy_protocol.user_input import InputOutcome, InputRequest
 
 # -- turns -------------------------------------------------------------------------------------------------------
@@ -241,6 +241,8 @@ class ToolCallUpdate(Durable):
     """Replaces the locations of the tool call."""
     truncated: Flag | None = None
     """Whether `content` is only a part of the output. `deputy/agent/output` returns more of it."""
+    diff: EditDiff | None = None
+    """What a completed edit has changed."""
 
 
 class PlanStatus(StrEnum):

@@ -20,7 +20,7 @@ from deputy_protocol.agent import AgentRef
 from deputy_protocol.base import Count, Flag, JsonObject, Params, Positive, Wire
 from deputy_protocol.errors import InvalidParams
 from deputy_protocol.place import Location
-from deputy_protocol.tool import ToolKind
+from deputy_protocol.tool import DiffHunk, ToolKind
 from deputy_protocol.user_input import InputRequest
 from deputy_protocol.validate import parse
 
@@ -77,18 +77,6 @@ class Batch(Wire):
     """Position of this request in the batch, counted from 0."""
     size: Positive
     """Number of permission requests in the batch."""
-
-
-class DiffHunk(Wire):
-    """Changed lines of a file, with some lines around them. The first line of a file is 1; a start is 0 when the file
-    has no lines before or after the change."""
-
-    old_start: Count
-    old_count: Count
-    new_start: Count
-    new_count: Count
-    lines: tuple[str, ...]
-    """Each begins with a space (unchanged), `-` (removed), `+` (added) or a backslash (a note), and has no line end."""
 
 
 class DiffPreview(Wire):

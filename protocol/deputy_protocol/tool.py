@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from deputy_protocol.base import JsonObject, Wire
+from deputy_protocol.base import Count, Flag, JsonObject, Wire
 from deputy_protocol.place import Location
 
 
@@ -26,6 +26,26 @@ class ToolStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class DiffHunk(Wire):
+    """Changed lines of a file, with some lines around them. The first line of a file is 1; a start is 0 when the file
+    has no lines before or after the change."""
+
+    old_start: Count
+    old_count: Count
+    new_start: Count
+    new_count: Count
+    lines: tuple[str, ...]
+    """Each begins with a space (unchanged), `-` (removed), `+` (added) or a backslash (a note), and has no line end."""
+
+
+class EditDiff(Wire):
+    """What a completed edit has changed in a file."""
+
+    hunks: tuple[DiffHunk, ...]
+    truncated: Flag | None = None
+    """True when `hunks` do not contain all changed lines completely."""
 
 
 class ToolCall(Wire):

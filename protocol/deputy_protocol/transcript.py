@@ -12,7 +12,7 @@ from deputy_protocol.message import Message, Thought
 from deputy_protocol.permission import PermissionRequest
 from deputy_protocol.place import Reference
 from deputy_protocol.session import SessionInfo, SessionParams
-from deputy_protocol.tool import ToolCall
+from deputy_protocol.tool import EditDiff, ToolCall
 from deputy_protocol.user_input import InputRequest
 
 
@@ -44,6 +44,8 @@ class ToolCallEntry(ToolCall, _Entry):
     """The part of the result to show to the user. Limited in length."""
     truncated: Flag | None = None
     """Whether `content` is only a part of the output. `deputy/agent/output` returns more of it."""
+    diff: EditDiff | None = None
+    """What a completed edit has changed."""
 
 
 class AgentEntry(_Entry):

@@ -1,31 +1,22 @@
-"""The change that a call of a file tool makes, as lines of a diff, from what the model passed to the tool."""
+"""What an edit has changed, as lines of plain text."""
 
-from collections.abc import Mapping, Sequence
-from difflib import unified_diff
-
-from deputy_agents.domain.event import CallStatus, ToolKind
+from deputy_agents.domain.preview import EditDiff
 from deputy_agents.events.view import ToolCall
-from deputy_agents.text import lines_without_ends, visible
+from deputy_protocol import tool
+from deputy_server.preview import hunk_lines
 
 MAX_LINES = 60
-"""Lines of a diff that are shown."""
+"""Lines of a diff in a document."""
 
 
 def edit_diff(call: ToolCall) -> str:
     """The diff of a completed edit; empty for any other call."""
-    done = call.update is not None and call.update.status is CallStatus.COMPLETED
-    if not done or call.started.kind is not ToolKind.EDIT:
-        return ""
-    lines = _lines(call.started.input)
-    more = [f"… {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
-    return "\n".join([*map(visible, lines[:MAX_LINES]), *more])
+    diff = call.update.diff if call.update else None
+    return "\n".join(diff_lines(diff, MAX_LINES)) if diff else ""
 
 
-def _lines(input: Mapping[str, object]) -> Sequence[str]:
-    match input:
-        case {"old_string": str(old), "new_string": str(new)}:
-            return list(unified_diff(lines_without_ends(old), lines_without_ends(new), lineterm="", n=3))[3:]
-        case {"content": str(text)}:
-            return [f"+{line}" for line in lines_without_ends(text)]
-        case _:
-            return ()
+def diff_lines(diff: EditDiff | tool.EditDiff, most: int) -> list[str]:
+    """The first ``most`` lines of a diff, and how many more there are."""
+    lines = list(hunk_lines(diff.hunks, truncated=bool(diff.truncated)))
+    more = len(lines) - most
+    return lines if more <= 1 else [*lines[:most], f"\\ {more} more lines"]

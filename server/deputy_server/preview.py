@@ -7,7 +7,7 @@ from itertools import islice
 
 from deputy_agents.domain.preview import CommandPreview, DiffHunk, DiffPreview, Preview, TextPreview
 from deputy_agents.text import lines_with_ends, visible
-from deputy_protocol import permission
+from deputy_protocol import tool
 
 
 def preview_lines(preview: Preview | None, *, context: int = 1) -> Sequence[str]:
@@ -27,7 +27,7 @@ def preview_lines(preview: Preview | None, *, context: int = 1) -> Sequence[str]
             return []
 
 
-def hunk_lines(hunks: Iterable[DiffHunk | permission.DiffHunk], *, truncated: bool) -> Iterator[str]:
+def hunk_lines(hunks: Iterable[DiffHunk | tool.DiffHunk], *, truncated: bool) -> Iterator[str]:
     """A unified diff of a large file. ``truncated``: it is not all of the change."""
     for hunk in hunks:
         yield f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@"

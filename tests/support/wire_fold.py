@@ -4,7 +4,7 @@ An event is read back into what it was before it went out, folded, and the resul
 end's own fold can be held against the one that the server itself uses.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -18,7 +18,7 @@ from deputy_agents.domain.message import Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.domain.rule import RuleScope
 from deputy_agents.events.view import View
-from deputy_protocol import agent, event, permission, place
+from deputy_protocol import agent, event, permission, place, tool
 from deputy_protocol.base import to_wire
 from deputy_protocol.event import EventParams
 from deputy_server.convert.agent import agent_node_to_wire
@@ -141,7 +141,8 @@ def _body(told: event.Event) -> ev.Body:
             return _call(told)
         case event.ToolCallUpdate():
             places = None if told.locations is None else tuple(map(_location, told.locations))
-            return ev.ToolCallUpdated(told.tool_call_id, ev.CallStatus(told.status), told.content, places)
+            status = ev.CallStatus(told.status)
+            return ev.ToolCallUpdated(told.tool_call_id, status, told.content, places, diff=_diff(told.diff))
         case event.Plan():
             steps = (ev.PlanEntry(e.content, e.status.value, e.priority and e.priority.value) for e in told.entries)
             return ev.PlanChanged(tuple(steps))
@@ -222,13 +223,20 @@ def _option(told: permission.PermissionOption) -> ev.Option:
     return ev.Option(told.option_id, told.name, ev.OptionKind(told.kind), told.rules or (), scope)
 
 
+def _diff(told: tool.EditDiff | None) -> preview.EditDiff | None:
+    return None if told is None else preview.EditDiff(_hunks(told.hunks), told.truncated or False)
+
+
+def _hunks(told: Sequence[tool.DiffHunk]) -> tuple[preview.DiffHunk, ...]:
+    return tuple(
+        preview.DiffHunk(hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count, hunk.lines) for hunk in told
+    )
+
+
 def _preview(shown: permission.Preview | None) -> preview.Preview | None:
     match shown:
         case permission.DiffPreview(uri=uri):
-            hunks = tuple(
-                preview.DiffHunk(hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count, hunk.lines)
-                for hunk in shown.hunks or ()
-            )
+            hunks = _hunks(shown.hunks or ())
             return preview.DiffPreview(_path(uri), shown.old_text, shown.new_text, hunks, shown.truncated or False)
         case permission.CommandPreview():
             return preview.CommandPreview(shown.command, _path(shown.cwd))

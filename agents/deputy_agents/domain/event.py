@@ -17,7 +17,7 @@ from deputy_agents.domain.access import Access
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.model_card import Effort
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
-from deputy_agents.domain.preview import Preview
+from deputy_agents.domain.preview import EditDiff, Preview
 from deputy_agents.domain.review import ChangesReviewed, CheckpointCreated, ReviewStatus, SessionRewound
 from deputy_agents.domain.rule import RuleScope
 from deputy_agents.domain.user_input import InputAction, InputForm
@@ -247,6 +247,8 @@ class ToolCallUpdated:
     locations: tuple[Location, ...] | None = None
     truncated: bool = False
     """``content`` is only a part of the output; the store keeps more of it."""
+    diff: EditDiff | None = None
+    """What a completed edit has changed."""
 
 
 @dataclass(frozen=True, slots=True)

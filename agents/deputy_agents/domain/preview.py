@@ -1,7 +1,10 @@
-"""What a permission request shows of the call that it is about."""
+"""What users see of a call: what it would do, and what it has changed."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+NO_FINAL_LINE_END = "\\ No newline at end of file"
+"""The note after a last line without an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,14 @@ class DiffHunk:
     new_start: int
     new_count: int
     lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EditDiff:
+    """What an edit has changed in a file. If ``hunks`` do not contain all of it, ``truncated`` is true."""
+
+    hunks: tuple[DiffHunk, ...]
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from deputy_agents.domain.preview import DiffHunk
+from deputy_agents.domain.preview import NO_FINAL_LINE_END, DiffHunk
 from deputy_agents.text import cut
 
 CONTEXT = 3
@@ -22,7 +22,7 @@ MAX_CHARS = 64 * 1024
 _EXACT = 300
 """Lines that are compared by an algorithm whose time grows with the square of their number."""
 _MAX_DEPTH = 4
-_NO_END = "\n\\ No newline at end of file"
+_NO_END = f"\n{NO_FINAL_LINE_END}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from deputy_agents.domain.event import (
 from deputy_agents.domain.file_change import Approval
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Reply, ToolUse
+from deputy_agents.domain.preview import EditDiff
 from deputy_agents.domain.rule import AccessRequest, DecisionKind
 from deputy_agents.domain.user_input import InputForm
 from deputy_agents.permission.decide import Decision, decide
@@ -56,6 +57,8 @@ class _Call:
     locations: tuple[Location, ...] | None = None
     truncated: bool = False
     """The store keeps more output than the events."""
+    diff: EditDiff | None = None
+    """What an edit has changed."""
 
 
 @dataclass(slots=True)
@@ -131,6 +134,7 @@ class ToolCalls:
             call.locations = output.locations
         if output.shown is not None:
             call.shown = output.shown + remarks
+        call.diff = output.diff
         return replace(output, content=(output.content or "(nothing)") + remarks)
 
     async def children(self, use: ToolUse, tool: DelegationTool, args: Any) -> tuple[SpawnSpec, ...] | ToolOutput:
@@ -193,7 +197,8 @@ class ToolCalls:
         call = (self._open.pop(use.id, None) if closed else None) or _Call()
         content = call.shown if call.shown is not None else report.content
         shown = None if content is None else clean(content)
-        emit(self.host, self.agent, ToolCallUpdated(use.id, report.status, shown, call.locations, call.truncated))
+        update = ToolCallUpdated(use.id, report.status, shown, call.locations, call.truncated, call.diff)
+        emit(self.host, self.agent, update)
         if not closed:
             emit(self.host, self.agent, Activity(_activity(use), self.agent.tool_calls))
 

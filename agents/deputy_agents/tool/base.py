@@ -15,7 +15,7 @@ from deputy_agents.concurrency.off_loop import off_loop
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, PlanEntry, ResolvedBy, ToolKind
 from deputy_agents.domain.message import Image, Reply
-from deputy_agents.domain.preview import DiffPreview, Preview
+from deputy_agents.domain.preview import DiffPreview, EditDiff, Preview
 from deputy_agents.domain.rule import AccessRequest
 from deputy_agents.domain.settings import ShellSettings
 from deputy_agents.domain.user_input import InputForm
@@ -163,7 +163,8 @@ class Written:
 class ToolOutput:
     """The result of a call. The model reads ``content``, whose size is already bounded. If they differ from it,
     ``shown`` is what the user sees instead, and ``full`` is what is stored for reading the complete output. ``written``
-    is the file that an edit has changed, and ``reports`` are the background processes whose end it reports."""
+    is the file that an edit has changed, ``diff`` what it has changed in it. ``reports`` are the background processes
+    whose end it reports."""
 
     content: str
     is_error: bool = False
@@ -172,6 +173,7 @@ class ToolOutput:
     shown: str | None = None
     full: str | None = None
     written: Written | None = None
+    diff: EditDiff | None = None
     reports: tuple[str, ...] = ()
 
 

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Annotated, TypeVar
 
 from anyio import to_thread
@@ -18,7 +19,7 @@ from pydantic import Field
 from deputy_agents.concurrency.off_loop import off_loop
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, ToolKind
-from deputy_agents.domain.preview import DiffPreview
+from deputy_agents.domain.preview import DiffPreview, EditDiff
 from deputy_agents.files.encoding import check_new
 from deputy_agents.files.line_diff import Replaced, diff_hunks
 from deputy_agents.files.place import Place
@@ -104,10 +105,11 @@ class _EditTool(ArgsTool[E]):
             writes = await context.workspace.write(place, change.text, expected=current, label=label)
         await context.marks.record(place, change.text)
         written = Written(place, change.text, writes)
+        diff = await off_loop(len(current or "") + len(change.text), partial(_diff, current, change))
         verb = "Changed" if current is not None else "Created"
         new_problems = await after_edit(place, context, problems)
         text = f"{verb} {shown}: {_spans_text(change.new)}.{new_problems}"
-        return ToolOutput(text, locations=_locations(place, change.new), written=written)
+        return ToolOutput(text, locations=_locations(place, change.new), written=written, diff=diff)
 
     def _change(self, args: E, text: str | None, shown: str) -> Change:
         try:
@@ -242,8 +244,12 @@ def _previews(place: Place, before: str | None, change: Change) -> tuple[DiffPre
     complete = DiffPreview(str(place.path), old, new)
     if len(old or "") + len(new) <= MAX_PREVIEW:
         return complete, complete
-    hunks, truncated = diff_hunks(old or "", new, change.regions)
-    return DiffPreview(complete.path, None, None, hunks, truncated), complete
+    diff = _diff(old, change)
+    return DiffPreview(complete.path, None, None, diff.hunks, diff.truncated), complete
+
+
+def _diff(before: str | None, change: Change) -> EditDiff:
+    return EditDiff(*diff_hunks(well_formed(before or ""), well_formed(change.text), change.regions))
 
 
 def _lines(text: str, spans: Sequence[Span]) -> tuple[Span, ...]:

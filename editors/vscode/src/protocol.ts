@@ -663,6 +663,13 @@ export interface DismissFindingResult {
   readonly dismissed: boolean;
 }
 
+/** What a completed edit has changed in a file. */
+export interface EditDiff {
+  readonly hunks: readonly DiffHunk[];
+  /** True when `hunks` do not contain all changed lines completely. */
+  readonly truncated?: boolean;
+}
+
 /** How much work a model puts into its replies, from least to most. A model that does not have the level uses the next lower one. */
 export type Effort = "low" | "medium" | "high" | "xhigh" | "max";
 
@@ -2096,6 +2103,8 @@ export interface ToolCallEntry {
   readonly content?: string;
   /** Whether `content` is only a part of the output. `deputy/agent/output` returns more of it. */
   readonly truncated?: boolean;
+  /** What a completed edit has changed. */
+  readonly diff?: EditDiff;
 }
 
 /** An agent calls a tool. */
@@ -2138,6 +2147,8 @@ export interface ToolCallUpdate {
   readonly locations?: readonly Location[];
   /** Whether `content` is only a part of the output. `deputy/agent/output` returns more of it. */
   readonly truncated?: boolean;
+  /** What a completed edit has changed. */
+  readonly diff?: EditDiff;
 }
 
 /** What kind of action a tool performs. */

@@ -13,6 +13,7 @@ import {
   titleOfRules,
 } from "../src/state/proposal.ts";
 import { exact, oneLine, pathOf } from "../src/state/text.ts";
+import { diffBox } from "./diff.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -184,9 +185,8 @@ function keyName(last: string): string {
 
 function changeOf({ text, more }: DiffText): readonly (HTMLElement | false)[] {
   if (!text) return [h("p", { class: "muted" }, "No proposed change is left: deny it instead.")];
-  const lines = text.split("\n").map(diffLine);
   return [
-    h("pre", { class: "diff", tabindex: "0", "aria-label": "Proposed change" }, ...lines),
+    diffBox(text.split("\n"), "Proposed change"),
     more > 0 && h("p", { class: "muted" }, `${more} more lines: open the diff.`),
   ];
 }
@@ -198,9 +198,4 @@ function commandBox(text: string): readonly (HTMLElement | false)[] {
     h("pre", { class: isLong ? "command long" : "command", tabindex: "0", "aria-label": "Command" }, exact(text)),
     isLong && h("p", {}, icon("warning"), ` ${text.length.toLocaleString()} characters: scroll to see all of it.`),
   ];
-}
-
-function diffLine(line: string): HTMLElement {
-  const kind = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@") ? "place" : "";
-  return h("span", { class: `line ${kind}`.trim() }, `${line}\n`);
 }

@@ -1,6 +1,9 @@
 /** A tool call of a transcript. */
 import type { ToolCallEntry } from "../src/protocol.ts";
+import { editCounts, editLines } from "../src/state/diff.ts";
 import { oneLine, signOfCall, visible } from "../src/state/text.ts";
+import { counts } from "./changes.ts";
+import { diffBox } from "./diff.ts";
 import { fill, h, icon } from "./dom.ts";
 import { EntryPart } from "./entry.ts";
 import type { View } from "./view.ts";
@@ -8,17 +11,20 @@ import type { View } from "./view.ts";
 export class CallPart extends EntryPart<ToolCallEntry> {
   readonly element = h("div", { class: "call" });
   readonly #row = h("div", { class: "call-row" });
+  /** What an edit has changed. */
+  readonly #diff = h("div", { class: "edit" });
   readonly #output = h("pre", { class: "output", tabindex: "0", "aria-label": "Result" });
   /** Output of a running call; removed when the call ends and its result can be unfolded. */
   readonly #live = h("pre", { class: "output live", tabindex: "0", "aria-label": "Output so far" });
   readonly #whole = h("button", { type: "button", class: "link whole", onClick: () => this.#openWhole() }, "Show all");
+  #open = false;
   #view: View | undefined;
   #liveText: string | undefined;
 
   constructor(entry: ToolCallEntry) {
     super(entry);
-    this.#output.hidden = this.#live.hidden = this.#whole.hidden = true;
-    this.element.append(this.#row, this.#live, this.#output, this.#whole);
+    this.#diff.hidden = this.#output.hidden = this.#live.hidden = this.#whole.hidden = true;
+    this.element.append(this.#row, this.#live, this.#diff, this.#output, this.#whole);
   }
 
   override update(view: View): void {
@@ -33,7 +39,7 @@ export class CallPart extends EntryPart<ToolCallEntry> {
   }
 
   protected draw(view: View): void {
-    const { status, title, content, locations } = this.entry;
+    const { status, title, content, locations, diff } = this.entry;
     const sign = signOfCall(status);
     const text = oneLine(title.replace(/^\[[^\]]*\] /, ""), 160);
     const place = locations[0];
@@ -49,14 +55,15 @@ export class CallPart extends EntryPart<ToolCallEntry> {
           text,
         )
       : h("span", { class: "call-title", title: text }, text);
+    const what = diff ? "change" : "result";
     const toggle = h(
       "button",
       {
         type: "button",
         class: "icon-button",
-        title: "Result",
-        "aria-label": "Show the result",
-        "aria-expanded": String(!this.#output.hidden),
+        title: diff ? "Change" : "Result",
+        "aria-label": `Show the ${what}`,
+        "aria-expanded": String(this.#open),
         onClick: () => this.#toggle(toggle),
       },
       icon("chevron-right"),
@@ -66,9 +73,12 @@ export class CallPart extends EntryPart<ToolCallEntry> {
       this.#row,
       h("span", { class: `sign ${status}`, role: "img", "aria-label": sign.word }, icon(sign.icon, sign.spin)),
       name,
-      content !== undefined && toggle,
+      diff && counts(editCounts(diff)),
+      (content !== undefined || diff !== undefined) && toggle,
     );
-    this.#output.textContent = visible(content ?? "");
+    fill(this.#diff, diff && diffBox(editLines(diff).map(visible), "Change"));
+    this.#output.textContent = visible(diff ? textBeside(content) : (content ?? ""));
+    this.#show();
   }
 
   #openWhole(): void {
@@ -77,8 +87,19 @@ export class CallPart extends EntryPart<ToolCallEntry> {
   }
 
   #toggle(button: HTMLElement): void {
-    this.#output.hidden = !this.#output.hidden;
-    this.#whole.hidden = this.#output.hidden || !this.entry.truncated;
-    button.setAttribute("aria-expanded", String(!this.#output.hidden));
+    this.#open = !this.#open;
+    this.#show();
+    button.setAttribute("aria-expanded", String(this.#open));
   }
+
+  #show(): void {
+    this.#diff.hidden = !this.#open || this.entry.diff === undefined;
+    this.#output.hidden = !this.#open || (this.entry.diff !== undefined && this.#output.textContent === "");
+    this.#whole.hidden = !this.#open || !this.entry.truncated;
+  }
+}
+
+/** What the result of an edit has beside the changed lines, such as new problems. */
+function textBeside(content = ""): string {
+  return content.split("\n").slice(1).join("\n").trim();
 }

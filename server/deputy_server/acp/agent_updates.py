@@ -23,7 +23,7 @@ from deputy_agents.domain.event import (
     ToolKind,
     ToolOutputDelta,
 )
-from deputy_agents.domain.preview import CommandPreview, DiffPreview, TextPreview
+from deputy_agents.domain.preview import NO_FINAL_LINE_END, CommandPreview, DiffHunk, DiffPreview, TextPreview
 from deputy_agents.events.subscription import LIVE_OUTPUT
 from deputy_agents.text import visible
 from deputy_server.consent import rule_lines
@@ -142,8 +142,9 @@ class AgentUpdates:
         if ended:
             self._output.pop(body.tool_call_id, None)
         shown: Sequence[JsonObject] | None = None
-        # A completed edit shows its diff instead.
-        if body.content is not None and not (kind is ToolKind.EDIT and body.status is CallStatus.COMPLETED):
+        if body.diff is not None and body.locations:
+            shown = [_hunk(body.locations[0].path, hunk) for hunk in body.diff.hunks]
+        elif body.content is not None:
             shown = [content(fenced(body.content) if kind in _VERBATIM else body.content)]
         return call_update(
             self.call_id(body.tool_call_id),
@@ -220,6 +221,23 @@ def _texts(input: Mapping[str, object]) -> tuple[str | None, str | None]:
 
 def _diff(path: str, old: str | None, new: str) -> JsonObject:
     return {"type": "diff", "path": path, "oldText": old, "newText": new}
+
+
+def _hunk(path: str, hunk: DiffHunk) -> JsonObject:
+    """Changed lines with some around them, as the old and the new text of a diff."""
+    old, new = (_side(hunk.lines, sign) for sign in "-+")
+    return _diff(path, old if hunk.old_count else None, new)
+
+
+def _side(lines: Sequence[str], sign: str) -> str:
+    """The lines before (``-``) or after (``+``) a change. A backslash begins a note about the line before it."""
+    kept: list[str] = []
+    for line in lines:
+        if line.startswith((" ", sign)):
+            kept.append(f"{line[1:]}\n")
+        elif line == NO_FINAL_LINE_END and kept:
+            kept[-1] = kept[-1].removesuffix("\n")
+    return "".join(kept)
 
 
 def _locations(places: Sequence[Location]) -> list[JsonObject]:

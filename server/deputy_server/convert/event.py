@@ -8,6 +8,7 @@ from deputy_agents.events import view
 from deputy_protocol import event as wire_event
 from deputy_protocol.base import rfc3339, to_wire
 from deputy_server.convert.agent import agent_node_to_wire, context_size_to_wire, plan_to_wire, usage_to_wire
+from deputy_server.convert.diff import diff_to_wire
 from deputy_server.convert.permission import permission_request_to_wire
 from deputy_server.convert.place import location_to_wire, reference_to_wire
 from deputy_server.convert.session import queued_prompts_to_wire
@@ -69,13 +70,14 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ev
             return {"type": "thought", "messageId": message_id, "text": text}
         case ev.ToolCallStarted() as body:
             return {"type": "tool_call"} | _tool_call(body)
-        case ev.ToolCallUpdated(tool_call_id, status, content, locations, truncated):
+        case ev.ToolCallUpdated(tool_call_id, status, content, locations, truncated, diff):
             return {"type": "tool_call_update"} | _present(
                 toolCallId=tool_call_id,
                 status=status.value,
                 content=content,
                 locations=None if locations is None else _locations(locations),
                 truncated=truncated or None,
+                diff=None if diff is None else to_wire(diff_to_wire(diff)),
             )
         case ev.PlanChanged(entries):
             return {"type": "plan", "entries": [to_wire(step) for step in plan_to_wire(entries)]}

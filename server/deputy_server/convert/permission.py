@@ -8,6 +8,7 @@ from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_protocol import permission, session, tool
 from deputy_protocol.errors import ErrorCode
 from deputy_server.convert.agent import agent_ref_to_wire
+from deputy_server.convert.diff import hunk_to_wire
 from deputy_server.convert.place import location_to_wire
 from deputy_server.convert.uris import uri_of
 from deputy_server.rpc.errors import ClientError, ConnectionLost
@@ -20,23 +21,13 @@ def preview_to_wire(preview: previews.Preview) -> permission.Preview:
                 uri=uri_of(path),
                 old_text=old_text,
                 new_text=new_text,
-                hunks=tuple(map(_hunk_to_wire, hunks)) or None,
+                hunks=tuple(map(hunk_to_wire, hunks)) or None,
                 truncated=truncated or None,
             )
         case previews.CommandPreview(command, cwd):
             return permission.CommandPreview(command=command, cwd=uri_of(cwd))
         case previews.TextPreview(text):
             return permission.TextPreview(text=text)
-
-
-def _hunk_to_wire(hunk: previews.DiffHunk) -> permission.DiffHunk:
-    return permission.DiffHunk(
-        old_start=hunk.old_start,
-        old_count=hunk.old_count,
-        new_start=hunk.new_start,
-        new_count=hunk.new_count,
-        lines=hunk.lines,
-    )
 
 
 def permission_request_to_wire(session_id: str, request: ev.PermissionRequest) -> permission.PermissionRequest:

@@ -9,6 +9,7 @@ from deputy_agents.events import view
 from deputy_protocol import message, tool, transcript
 from deputy_protocol.base import rfc3339
 from deputy_server.convert.agent import agent_node_to_wire
+from deputy_server.convert.diff import diff_to_wire
 from deputy_server.convert.place import location_to_wire, reference_to_wire
 
 LARGE = 300
@@ -62,6 +63,7 @@ def entry_to_wire(entry: view.Entry) -> transcript.Entry:
                 reason=started.reason,
                 content=update.content if update else None,
                 truncated=(update is not None and update.truncated) or None,
+                diff=None if update is None or update.diff is None else diff_to_wire(update.diff),
             )
         case view.ChildBlock(node):
             return transcript.AgentEntry(

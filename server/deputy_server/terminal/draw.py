@@ -29,6 +29,7 @@ from deputy_protocol.permission import (
     TextPreview,
 )
 from deputy_protocol.tool import ToolStatus
+from deputy_server.edit_diff import diff_lines
 from deputy_server.icons import ASKING, CANCELLED, DONE, FAILED, QUEUED, RUNNING
 from deputy_server.preview import hunk_lines
 from deputy_server.terminal.view import (
@@ -56,6 +57,8 @@ _EDGES = 6
 """Columns that a frame takes in the line of its title."""
 MAX_CALLS = 3
 """Number of tool calls that a block shows."""
+MAX_DIFF_LINES = 12
+"""Number of lines of an edit's diff that is shown below the edit."""
 MAX_TITLE_LINES = 3
 """Number of lines of a request's title in a small window."""
 MAX_TEXT_LINES = 8
@@ -127,7 +130,7 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _block(block: AgentBlock, now: float, stop_key: str, max_calls: int) -> RenderableType:
+def _block(block: AgentBlock, now: float, stop_key: str, max_calls: int, diffs: bool) -> RenderableType:
     icon, word, style = state_of(block)
     head = Table.grid(padding=(0, 1), expand=True)
     head.add_column(no_wrap=True)
@@ -138,8 +141,9 @@ def _block(block: AgentBlock, now: float, stop_key: str, max_calls: int) -> Rend
     if stop_key:
         right.append(f"  [{stop_key}: stop]", style="bold")
     head.add_row(Text(icon, style=style), name, right)
-    shown = block.calls[-max_calls:] if max_calls else ()
-    lines = [Padding(_call(call), (0, 0, 0, 4)) for call in shown]
+    last = block.calls[-max_calls:] if max_calls else ()
+    shown = [call for call in block.calls if call in last or (diffs and call.diff)]
+    lines = [Padding(_call(call, diffs), (0, 0, 0, 4)) for call in shown]
     hidden = len(block.calls) - len(shown)
     if hidden and max_calls:
         lines.insert(0, Padding(Text(f"+ {_plural(hidden, 'earlier call')}", style="dim"), (0, 0, 0, 4)))
@@ -158,23 +162,40 @@ def thought_line(text: str) -> str:
     return f"  thinking: {cut(one_line(text), _MAX_THOUGHT)}"
 
 
-def _call(call: ToolCallItem) -> Text:
+def _call(call: ToolCallItem, diffs: bool) -> RenderableType:
     icon, style = _CALL_STATES[call.status]
     text = Text.assemble((f"{icon} ", style), one_line(call.title))
     text.no_wrap, text.overflow = True, "ellipsis"
-    return text
+    lines = edit_lines(call) if diffs else []
+    return Group(text, *(Padding(Text(line, style=_style_of(line)), (0, 0, 0, 4)) for line in lines))
+
+
+def edit_lines(call: ToolCallItem) -> list[str]:
+    """The beginning of what an edit has changed."""
+    return diff_lines(call.diff, MAX_DIFF_LINES) if call.diff else []
+
+
+def _style_of(line: str) -> str:
+    """The style of a line of a diff."""
+    return {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}.get(line[:1], "")
 
 
 def item(
-    item: Item, now: float, stop_key: str = "", max_calls: int = MAX_CALLS, max_lines: int = MAX_TEXT_LINES
+    item: Item,
+    now: float,
+    stop_key: str = "",
+    max_calls: int = MAX_CALLS,
+    max_lines: int = MAX_TEXT_LINES,
+    *,
+    diffs: bool = False,
 ) -> RenderableType:
     """One item. ``stop_key`` is the key that stops its agent. A block shows its last ``max_calls`` tool calls, an
-    incomplete message its last ``max_lines`` lines."""
+    incomplete message its last ``max_lines`` lines. With ``diffs``, edits show what they have changed."""
     match item:
         case AgentBlock():
-            return _block(item, now, stop_key, max_calls)
+            return _block(item, now, stop_key, max_calls, diffs)
         case ToolCallItem():
-            return _call(item)
+            return _call(item, diffs)
         case ThoughtItem():
             return Text(thought_line(item.text), style="dim italic", no_wrap=True, overflow="ellipsis")
         case MessageItem(complete=True):
@@ -208,7 +229,7 @@ def live(
 # -- permission requests -----------------------------------------------------------------------------------------
 
 
-def diff_lines(preview: DiffPreview) -> list[str]:
+def proposal_lines(preview: DiffPreview) -> list[str]:
     """A unified diff without its two header lines, with invisible characters escaped."""
     if preview.new_text is None:
         return list(hunk_lines(preview.hunks or (), truncated=bool(preview.truncated)))
@@ -227,8 +248,8 @@ def preview_lines(request: PermissionRequest) -> Iterator[tuple[str, str]]:
         case DiffPreview() as preview:
             if preview.old_text is None and not preview.hunks:
                 yield "new file", "bold"
-            for line in diff_lines(preview):
-                yield line, {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+            for line in proposal_lines(preview):
+                yield line, _style_of(line)
         case CommandPreview() as preview:
             yield f"in {path_of(preview.cwd)}", "dim"
             for line in lines_of(preview.command):

@@ -24,13 +24,14 @@ from deputy_protocol.event import (
     MessageAdded,
     ThoughtAdded,
     ToolCallStarted,
+    ToolCallUpdate,
 )
 from deputy_protocol.message import Role
 from deputy_protocol.permission import DiffPreview, OptionKind, PermissionOption, PermissionRequest, RuleScope
-from deputy_server.icons import RUNNING
+from deputy_server.icons import DONE, RUNNING
 from deputy_server.terminal import draw, keys
 from deputy_server.terminal.form import Form
-from deputy_server.terminal.view import AgentBlock, Item, View, status_line
+from deputy_server.terminal.view import AgentBlock, Item, ToolCallItem, View, status_line
 
 AutoApproval = Callable[[PermissionRequest], str | None]
 """Decides without the user: the reason to approve a request, as in ``approved by --yes``, or ``None`` to dismiss it."""
@@ -131,6 +132,8 @@ def _lines(view: View, event: Event) -> Iterator[str]:
             block = view.block_of(event.agent_id)
             label = f"[{draw.one_line(block.label)}] " if block else ""
             yield f"  {label}{draw.one_line(detail)}"
+        case ToolCallUpdate(diff=diff, tool_call_id=of) if diff is not None:
+            yield from _edit(view, event.agent_id, of)
         case AgentStarted() | ToolCallStarted() | AgentFinished():
             block = view.block_of(event.agent_id)
             if block is not None:
@@ -139,6 +142,17 @@ def _lines(view: View, event: Event) -> Iterator[str]:
                     yield status_line(view)
         case _:
             return
+
+
+def _edit(view: View, agent_id: str, tool_call_id: str) -> Iterator[str]:
+    """An edit that was made, with the beginning of its diff."""
+    block = view.block_of(agent_id)
+    calls = view.items.values() if block is None else block.calls
+    label = f"[{draw.one_line(block.label)}] " if block else ""
+    for call in calls:
+        if isinstance(call, ToolCallItem) and call.id == tool_call_id:
+            yield f"  {label}{DONE} {draw.one_line(call.title)}"
+            yield from (f"    {line}" for line in draw.edit_lines(call))
 
 
 def _line(block: AgentBlock, event: AgentStarted | ToolCallStarted | AgentFinished) -> str:
@@ -250,7 +264,7 @@ class LiveScreen:
         """Print items permanently, in order, up to the first that is not final."""
         items = list(self._view.items.values())
         while self._printed_count < len(items) and is_final(items[self._printed_count]):
-            self._console.print(draw.item(items[self._printed_count], time()))
+            self._console.print(draw.item(items[self._printed_count], time(), diffs=True))
             self._printed_count += 1
 
     async def ask(self, request: PermissionRequest) -> PermissionOption | None:

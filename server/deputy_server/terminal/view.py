@@ -28,7 +28,7 @@ from deputy_protocol.event import (
 )
 from deputy_protocol.message import Role
 from deputy_protocol.model import Effort
-from deputy_protocol.tool import ToolKind, ToolStatus
+from deputy_protocol.tool import EditDiff, ToolKind, ToolStatus
 from deputy_server.terminal.pattern import short_pattern
 
 ENDED = frozenset({AgentStatus.COMPLETED, AgentStatus.FAILED, AgentStatus.CANCELLED})
@@ -45,6 +45,8 @@ class ToolCallItem:
     title: str
     status: ToolStatus
     edits: bool = False
+    diff: EditDiff | None = None
+    """What it has changed, if it is an edit that was made."""
 
     @property
     def finished(self) -> bool:
@@ -308,7 +310,7 @@ def _tool_call(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
         calls = (*block.calls, call)
         block = replace(block, calls=calls, call_count=max(block.call_count, len(calls)))
     else:
-        updated = (replace(c, status=event.status) if c.id == event.tool_call_id else c for c in block.calls)
+        updated = (_updated(call, event) if call.id == event.tool_call_id else call for call in block.calls)
         block = replace(block, calls=tuple(updated))
     return _with_item(view, _key(block), block)
 
@@ -320,7 +322,11 @@ def _primary_tool_call(view: View, event: ToolCallStarted | ToolCallUpdate) -> V
     item = view.items.get(event.tool_call_id)
     if not isinstance(item, ToolCallItem):
         return view
-    return _with_item(view, event.tool_call_id, replace(item, status=event.status))
+    return _with_item(view, event.tool_call_id, _updated(item, event))
+
+
+def _updated(call: ToolCallItem, event: ToolCallUpdate) -> ToolCallItem:
+    return replace(call, status=event.status, diff=event.diff)
 
 
 def _title(event: ToolCallStarted, prefix: str) -> str:

@@ -150,3 +150,24 @@ def test_rewind_restores_files_and_the_prompt_can_be_undone_and_a_fork_goes_on(d
     deputy.command("DeputyFork")
     deputy.until("require('deputy.session').current ~= ...", session)
     deputy.until_shown("Fork of twice")
+
+
+@pytest.mark.requirement("R9")
+def test_an_edit_in_the_transcript_shows_its_counts_and_unfolds_to_its_change(deputy: Neovim) -> None:
+    changed(deputy, "edits please")
+    deputy.until_shown("▸ ✓ fix both")
+    deputy.at("fix both")
+    deputy.keys("<Tab>")
+    deputy.until_shown("edit_file(loop.py)  +1 −1")
+    deputy.at("edit_file(loop.py)")
+    deputy.keys("<Tab>")
+    shown = deputy.until_shown("+limit = 3")
+    assert "-limit = 2" in shown
+    groups = deputy.lua(
+        """local found, row = {}, vim.fn.search('-limit = 2') - 1
+           for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, -1, { row, 0 }, { row, -1 }, { details = true })) do
+             table.insert(found, mark[4].hl_group)
+           end
+           return found"""
+    )
+    assert "DeputyDelete" in groups

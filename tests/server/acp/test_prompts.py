@@ -260,7 +260,35 @@ async def test_mode_and_model_can_be_set_and_the_change_is_an_update(acp: Speake
         # An edit without a permission request also shows its diff, before and after it is made.
         (edit,) = client.updates("tool_call")
         assert edit["content"] == [{"type": "diff", "path": str(workspace / "a.txt"), "oldText": None, "newText": "x"}]
-        assert all("content" not in update for update in client.updates("tool_call_update"))
+        assert client.updates("tool_call_update")[-1]["content"] == edit["content"]
+
+
+@pytest.mark.requirement("R9")
+async def test_a_rewritten_file_shows_the_lines_that_changed(acp: Speakers, workspace: Path) -> None:
+    lines = [f"line {number}\n" for number in range(1, 31)]
+    (workspace / "a.txt").write_text("".join(lines))
+    new = [*lines[:19], "line twenty\n", *lines[20:]]
+
+    def script(body: Json, _: int) -> Play:
+        match sum(message["role"] == "assistant" for message in body["messages"]):
+            case 0:
+                return calls(call("read_file", path="a.txt"))
+            case 1:
+                return calls(call("write_file", path="a.txt", content="".join(new)))
+            case _:
+                return say("done")
+
+    async with acp(script, workspace) as (client, _, session):
+        await client.request("session/set_mode", {"sessionId": session, "modeId": "accept_edits"})
+        await client.say(session, "go")
+        assert client.updates("tool_call_update")[-1]["content"] == [
+            {
+                "type": "diff",
+                "path": str(workspace / "a.txt"),
+                "oldText": "".join(lines[16:23]),
+                "newText": "".join(new[16:23]),
+            }
+        ]
 
 
 @pytest.mark.parametrize(

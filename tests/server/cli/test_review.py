@@ -29,10 +29,11 @@ def done(*arguments: str) -> str:
 
 
 def test_the_command_line_reviews_rewinds_and_forks_a_stored_session(workspace: Path) -> None:
-    done("run", "--permission-mode", "bypass", 'replace "one" with "1" in a.txt')
+    ran = deputy("run", "--permission-mode", "bypass", 'replace "one" with "1" in a.txt')
+    assert "✓ edit_file(a.txt)\n    @@ -1,2 +1,2 @@\n    -one\n    +1\n     two\n" in ran.stderr
     session_id = done("sessions", "list").split()[0]
     assert done("sessions", "diff", session_id) == "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n"
-    assert "```diff\n-one\n+1\n```" in done("sessions", "show", session_id)
+    assert "```diff\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n```" in done("sessions", "show", session_id)
     assert done("sessions", "undo", session_id, "a.txt").startswith("Undone: 1 change")
     assert (workspace / "a.txt").read_text() == "one\ntwo\n"
     done("run", "--session", session_id, "--permission-mode", "bypass", 'replace "one" with "1" in a.txt')

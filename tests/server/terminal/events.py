@@ -121,8 +121,14 @@ def call(agent: str, id: str, title: str, kind: str = "other", **input: object) 
     )
 
 
-def update(agent: str, id: str, status: str) -> Raw:
-    return _event("tool_call_update", agent, toolCallId=id, status=status)
+def update(agent: str, id: str, status: str, diff: Raw | None = None) -> Raw:
+    return _event("tool_call_update", agent, toolCallId=id, status=status, diff=diff)
+
+
+def edit(*lines: str) -> Raw:
+    """The diff of an edit at the first line of a file."""
+    old, new = (sum(line.startswith((" ", sign)) for line in lines) for sign in "-+")
+    return {"hunks": [{"oldStart": 1, "oldCount": old, "newStart": 1, "newCount": new, "lines": lines}]}
 
 
 def permission_request(

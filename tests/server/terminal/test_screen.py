@@ -258,6 +258,44 @@ def test_plain_screen_prints_a_line_for_each_event() -> None:
     ]
 
 
+def edited(screen: LiveScreen | PlainScreen) -> None:
+    """The primary agent and a sub-agent have each made an edit, and the sub-agent has ended."""
+    view = View()
+    long = make.edit("-old", *(f"+new {number}" for number in range(30)))
+    for raw in (
+        make.primary(),
+        make.call("p", "1", "edit_file(a.py)", kind="edit"),
+        make.update("p", "1", "completed", make.edit("-a\x1b[2J", "+b")),
+        make.started("c", "fix it"),
+        make.call("c", "2", "[fix it] edit_file(b.py)", kind="edit"),
+        make.update("c", "2", "completed", long),
+        *(raw for number in range(5) for raw in [make.call("c", f"r{number}", "[fix it] read_file(b.py)")]),
+        make.finished("c", "completed", calls=6),
+    ):
+        view = fold(view, event(raw))
+        screen.update(view, event(raw))
+
+
+@pytest.mark.requirement("R9")
+def test_an_edit_is_printed_with_the_beginning_of_its_diff() -> None:
+    terminal, out = console()
+    edited(PlainScreen(terminal, lambda permission_request: None))
+    shown = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert shown[:4] == ["  ✓ edit_file(a.py)", "    @@ -1,1 +1,1 @@", "    -a\\u{1b}[2J", "    +b"]
+    at = shown.index("  [fix it] ✓ edit_file(b.py)")
+    assert shown[at + 1 : at + 3] == ["    @@ -1,1 +1,30 @@", "    -old"]
+    assert shown[at + 13] == "    \\ 20 more lines"
+
+
+@pytest.mark.requirement("R9")
+def test_edits_are_printed_with_their_diffs_when_their_agent_has_ended() -> None:
+    terminal, out = console()
+    edited(LiveScreen(terminal, lambda agent: None, None))
+    shown = [line.strip() for line in out.getvalue().splitlines()]
+    assert shown[:4] == ["✓ edit_file(a.py)", "@@ -1,1 +1,1 @@", "-a\\u{1b}[2J", "+b"]
+    assert shown[shown.index("✓ edit_file(b.py)") :][:3] == ["✓ edit_file(b.py)", "@@ -1,1 +1,30 @@", "-old"]
+
+
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("approval", "option", "result"),

@@ -225,10 +225,12 @@ local function diff_lines(preview)
   return lines
 end
 
---- The change of a large file.
-local function hunk_lines(preview)
+--- A change as lines with their highlight groups.
+---@param diff deputy.EditDiff
+---@return deputy.Piece[]
+function M.hunk_lines(diff)
   local lines = {} ---@type deputy.Piece[]
-  for _, hunk in ipairs(preview.hunks) do
+  for _, hunk in ipairs(diff.hunks) do
     local head = ('@@ -%d,%d +%d,%d @@'):format(hunk.oldStart, hunk.oldCount, hunk.newStart, hunk.newCount)
     table.insert(lines, { head, 'DeputyHunk' })
     for _, line in ipairs(hunk.lines) do
@@ -236,7 +238,7 @@ local function hunk_lines(preview)
       table.insert(lines, { text.exact_lines(line)[1], group })
     end
   end
-  if preview.truncated then
+  if diff.truncated then
     table.insert(lines, { 'The change is too large to be shown completely.', 'DeputyDim' })
   end
   return lines
@@ -247,7 +249,7 @@ local function preview_lines(request)
   if not preview then
     return lines
   elseif preview.hunks then
-    return hunk_lines(preview)
+    return M.hunk_lines(preview)
   elseif preview.type == 'diff' then
     if preview.oldText == nil then
       table.insert(lines, { 'new file ' .. text.path(preview.uri), 'DeputyDim' })

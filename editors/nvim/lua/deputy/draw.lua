@@ -1,6 +1,7 @@
 --- A session as lines: pure functions from the state to the content of a window.
 
 local box = require('deputy.box')
+local calls = require('deputy.call')
 local items = require('deputy.item')
 local question = require('deputy.question')
 local reducer = require('deputy.reducer')
@@ -21,9 +22,6 @@ local INDENT = 2
 local SHORTEST = 12
 --- Cells; a label has as many characters, some of which take two cells.
 local MOST_LABEL = 30
-local MOST_OUTPUT = 40
---- Last lines of a running command's output that are shown.
-local TAIL = 3
 
 -- -- messages ----------------------------------------------------------------------------------------------------
 
@@ -87,65 +85,6 @@ function M.notice(notice)
     table.insert(notices[notice].lines, '')
   end
   return notices[notice]
-end
-
--- -- calls -------------------------------------------------------------------------------------------------------
-
---- The title of a call without the label of its agent.
-local function title_of(entry, label)
-  local title, prefix = entry.title, label and ('[%s] '):format(label)
-  if prefix and vim.startswith(title, prefix) then
-    title = title:sub(#prefix + 1)
-  end
-  return text.one_line(title)
-end
-
---- Output shown below a call: the last lines while it runs, all of it if it is unfolded.
-local function output_of(state, entry, look)
-  if entry.status == 'in_progress' then
-    local lines = text.lines(vim.trim(state.outputs[entry.toolCallId] or ''))
-    return vim.list_slice(lines, math.max(1, #lines - TAIL + 1))
-  elseif not look.open[entry.toolCallId] then
-    return {}
-  end
-  local lines = text.lines(vim.trim(entry.content or ''))
-  local more = #lines - MOST_OUTPUT
-  lines = vim.list_slice(lines, 1, MOST_OUTPUT)
-  if more > 0 then
-    table.insert(lines, ('… %s'):format(text.plural(more, 'more line')))
-  end
-  return lines
-end
-
-local function draw_call(state, entry, look, indent, label)
-  local status, item =
-    labels.CALLS[entry.status] or labels.CALLS.pending, items.new({ entry = entry, agent = entry.agentId })
-  local room = look.width - indent - 3
-  local title = text.cut(title_of(entry, label), room)
-  local left = room - text.width(title) - 2
-  local why = entry.status == 'failed' and not look.open[entry.toolCallId] and text.one_line(entry.content)
-  local beside = why and why ~= '' and left >= SHORTEST and '  ' .. text.cut(why, left) or ''
-  items.add(item, { { (' '):rep(indent) }, { status[1] .. ' ', status[3] }, { title }, { beside, status[3] } })
-  for _, line in ipairs(output_of(state, entry, look)) do
-    for _, part in ipairs(text.folded(line, room - INDENT)) do
-      items.add(item, { { (' '):rep(indent + INDENT) }, { part, 'DeputyDim' } })
-    end
-  end
-  return item
-end
-
-local calls = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, { key: string, item: deputy.Item }>
-
---- Cached for finished calls, which never change, per width, indent and fold.
-local function call(state, entry, look, indent, label)
-  if entry.status == 'in_progress' then
-    return draw_call(state, entry, look, indent, label)
-  end
-  local key = ('%d %d %s'):format(look.width, indent, look.open[entry.toolCallId] and 'open' or '')
-  if not calls[entry] or calls[entry].key ~= key then
-    calls[entry] = { key = key, item = draw_call(state, entry, look, indent, label) }
-  end
-  return calls[entry].item
 end
 
 -- -- agents ------------------------------------------------------------------------------------------------------
@@ -234,7 +173,7 @@ items_of = function(state, agent_id, look, indent, label, out, on_message)
     elseif entry.type == 'thought' and on_message then
       table.insert(out, thought(entry, look))
     elseif entry.type == 'tool_call' and not hidden[entry.toolCallId] then
-      table.insert(out, call(state, entry, look, on_message and INDENT or indent, label))
+      table.insert(out, calls.draw(state, entry, look, on_message and INDENT or indent, label))
     elseif entry.type == 'agent' and state.agents[entry.agentId] and state.agents[entry.agentId].run == entry.run then
       block(state, entry, look, indent, out)
     end

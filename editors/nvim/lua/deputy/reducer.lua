@@ -232,7 +232,7 @@ function on.tool_call_update(state, event)
   end
   local entries = state.transcripts[at.owner]
   local entry = copy(entries[at.index], { status = event.status, locations = event.locations or at.locations })
-  entry.content = event.content
+  entry.content, entry.diff = event.content, event.diff
   entries[at.index] = entry
   if event.status ~= 'in_progress' then
     state.outputs[event.toolCallId] = nil

@@ -451,6 +451,11 @@
 ---@class deputy.DismissFindingResult
 ---@field dismissed boolean False when the finding no longer existed.
 
+---What a completed edit has changed in a file.
+---@class deputy.EditDiff
+---@field hunks deputy.DiffHunk[]
+---@field truncated? boolean True when `hunks` do not contain all changed lines completely.
+
 ---How much work a model puts into its replies, from least to most. A model that does not have the level uses the next lower one.
 ---@alias deputy.Effort 'low'|'medium'|'high'|'xhigh'|'max'
 
@@ -1487,6 +1492,7 @@
 ---@field type 'tool_call'
 ---@field content? string The part of the result to show to the user. Limited in length.
 ---@field truncated? boolean Whether `content` is only a part of the output. `deputy/agent/output` returns more of it.
+---@field diff? deputy.EditDiff What a completed edit has changed.
 
 ---An agent calls a tool.
 ---@class deputy.ToolCallStarted
@@ -1520,6 +1526,7 @@
 ---@field content? string The part of the result to show to the user. Limited in length.
 ---@field locations? deputy.Location[] Replaces the locations of the tool call.
 ---@field truncated? boolean Whether `content` is only a part of the output. `deputy/agent/output` returns more of it.
+---@field diff? deputy.EditDiff What a completed edit has changed.
 
 ---What kind of action a tool performs.
 ---@alias deputy.ToolKind 'read'|'search'|'edit'|'execute'|'fetch'|'think'|'other'

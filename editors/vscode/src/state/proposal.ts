@@ -2,6 +2,7 @@
 import { structuredPatch } from "diff";
 
 import type { DiffPreview, PermissionOption, PermissionRequest, RuleScope } from "../protocol.ts";
+import { hunkLines } from "./diff.ts";
 import { hasEditedEscapes, linesOf, plain, shownSides } from "./shown.ts";
 import { exact, hides, oneLine, pathOf } from "./text.ts";
 
@@ -32,12 +33,8 @@ export function isLargeDiff(request: PermissionRequest): boolean {
 export function plainPreview({ preview, input }: PermissionRequest): string {
   if (preview?.type === "text") return preview.text;
   if (preview?.type !== "diff") return JSON.stringify(input, null, 2);
-  const hunks = (preview.hunks ?? []).flatMap((hunk) => [
-    `@@ -${hunk.oldStart},${hunk.oldCount} +${hunk.newStart},${hunk.newCount} @@`,
-    ...hunk.lines,
-  ]);
   const note = "The change is too large to be shown completely. Open the diff to see all of it.";
-  return [...hunks, ...(preview.truncated ? [note] : [])].join("\n");
+  return [...hunkLines(preview.hunks ?? []), ...(preview.truncated ? [note] : [])].join("\n");
 }
 
 /**

@@ -381,13 +381,14 @@ function updateCall(state: SessionState, event: ToolCallUpdate): SessionState {
   const index = callIndex(state, event);
   const entry = state.entries[event.agentId]?.[index];
   if (entry?.type !== "tool_call") return state;
-  const { status, content, locations, truncated } = event;
+  const { status, content, locations, truncated, diff } = event;
   const updated: Entry = {
     ...entry,
     status,
     ...(content !== undefined && { content }),
     ...(locations && { locations }),
     ...(truncated && { truncated }),
+    ...(diff && { diff }),
   };
   const entries = (state.entries[event.agentId] ?? []).with(index, updated);
   const rest = content === undefined ? state : without(state, "outputs", event.toolCallId);

@@ -156,6 +156,22 @@ test("output of a running call is shown live, and its full result can be opened"
   assert.deepEqual(page.newMessages(), [{ type: "output", agentId, toolCallId: "c1" }]);
 });
 
+test("an edit shows its counts, and unfolds to its change", async () => {
+  const page = await open();
+  page.show(after(ASKING));
+  for (const toggle of page.all(".block-toggle")) toggle.click();
+  page.show(after(ASKING));
+  const edit = page.all(".call").find((call) => call.querySelector(".counts"));
+  assert.ok(edit);
+  assert.equal(edit.querySelector(".counts")?.textContent, "+1 −1");
+  assert.ok(edit.querySelector<HTMLElement>(".edit")?.hidden);
+  page.button("Show the change", edit).click();
+  assert.equal(edit.querySelector<HTMLElement>(".edit")?.hidden, false);
+  assert.equal(edit.querySelector(".diff .removed")?.textContent, "-limit = 2\n");
+  assert.equal(edit.querySelector(".diff .added")?.textContent, "+limit = 3\n");
+  assert.ok(edit.querySelector<HTMLElement>(".output")?.hidden, "its lines say more than their numbers");
+});
+
 test("the status line shows the counts of agents", async () => {
   const page = await open();
   page.show(after(LOOK));
