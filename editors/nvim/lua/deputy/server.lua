@@ -66,8 +66,18 @@ end
 ---@return fun(dispatchers: vim.lsp.rpc.Dispatchers): vim.lsp.rpc.PublicClient
 function M.starter(command, rejected)
   return function(dispatchers)
-    local rpc = vim.lsp.rpc.start(command, dispatchers, { env = config.options.env })
-    local request = rpc.request
+    local is_terminated = false
+    -- Neovim would report the status of a server that was terminated as a failure.
+    local function on_exit(code, signal)
+      dispatchers.on_exit(is_terminated and 0 or code, signal)
+    end
+    local own = vim.tbl_extend('force', dispatchers, { on_exit = on_exit })
+    local rpc = vim.lsp.rpc.start(command, own, { env = config.options.env })
+    local request, terminate = rpc.request, rpc.terminate
+    rpc.terminate = function()
+      is_terminated = true
+      terminate()
+    end
     rpc.request = function(method, params, callback, ...)
       if method ~= 'initialize' then
         return request(method, params, callback, ...)
