@@ -14,15 +14,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import TypeAlias
 
 PRELOADED = "tests.support.preloaded"
 
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload([PRELOADED])
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload([PRELOADED])
 
 
 class WarmProcess:
@@ -122,8 +122,8 @@ def completed(
 def _warm_process(
     arguments: Sequence[str], env: Mapping[str, str] | None, cwd: Path | None, fds: Sequence[int]
 ) -> "multiprocessing.context.ForkServerProcess":
-    process = _context.Process(
-        target=_run,
+    process = context.Process(
+        target=run,
         args=(tuple(arguments), dict(env or os.environ), os.fspath(cwd or Path.cwd()), _Pipes(fds)),
         daemon=True,  # ends with the tests
     )
@@ -175,8 +175,8 @@ async def _writer(fd: int) -> asyncio.StreamWriter:
     return asyncio.StreamWriter(transport, protocol, None, loop)
 
 
-def _run(arguments: Sequence[str], env: Mapping[str, str], cwd: str, pipes: Sequence[int]) -> None:
-    """Run a module in the new process."""
+def run(arguments: Sequence[str], env: Mapping[str, str], cwd: str, pipes: Iterable[int]) -> None:
+    """Run a module in the new process, with ``pipes`` as its first descriptors."""
     os.environ.clear()
     os.environ.update(env)
     tempfile.tempdir = None  # look at the variables again

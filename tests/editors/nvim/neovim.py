@@ -17,12 +17,18 @@ from pynvim.msgpack_rpc.event_loop import EventLoop
 from pynvim.msgpack_rpc.msgpack_stream import MsgpackStream
 from pynvim.msgpack_rpc.session import Session
 
+from tests.support.warm_command import warm_deputy
+
 HERE = Path(__file__).parent
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "editors" / "nvim"
 PATIENCE = 45
 """Time limit of each wait in seconds, for a busy machine."""
 DEPUTY = Path(sys.executable).parent / "deputy"
+
+
+BARE = ("--clean", "-n", "--cmd", "let g:loaded_python3_provider = 0")
+"""Neovim's start without the user's files. Its file type for Python would look for an interpreter for seconds."""
 
 
 def program() -> str:
@@ -44,7 +50,7 @@ class Neovim:
         self.api.feedkeys(self.api.replace_termcodes(typed), "xt")
 
     def setup(self, **options: object) -> None:
-        self.lua("require('deputy').setup(...)", {"server": [str(DEPUTY), "serve", "--stdio"], **options})
+        self.lua("require('deputy').setup(...)", {"server": [str(warm_deputy()), "serve", "--stdio"], **options})
         # No grace period, except in tests of it.
         self.lua("require('deputy.grace').MILLISECONDS = 0")
 
@@ -132,8 +138,7 @@ def neovim(workspace: Path, *arguments: str, plugin: bool = True) -> Iterator[Ne
         path = str(Path(folder) / "socket")
         start = [
             "--headless",
-            "--clean",
-            "-n",
+            *BARE,
             "--listen",
             path,
             "--cmd",

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pyte
 
-from tests.editors.nvim.neovim import PATIENCE, PLUGIN, Neovim, ended, program, reached
+from tests.editors.nvim.neovim import BARE, PATIENCE, PLUGIN, Neovim, ended, program, reached
 
 _CLOCK = re.compile(r"\b\d+ s\b")
 
@@ -64,7 +64,7 @@ def in_terminal(workspace: Path, columns: int, lines: int, background: str) -> I
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     with TemporaryDirectory(prefix="nvim-") as folder:
         path = str(Path(folder) / "socket")
-        start = ["--clean", "-n", "--listen", path, "--cmd", f"set rtp^={PLUGIN} background={background}"]
+        start = [*BARE, "--listen", path, "--cmd", f"set rtp^={PLUGIN} background={background}"]
         process = subprocess.Popen(
             [program(), *start],
             cwd=workspace,

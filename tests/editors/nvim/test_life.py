@@ -18,7 +18,7 @@ def health(nvim: Neovim) -> str:
 
 
 def test_the_health_check_names_the_server_that_was_found(nvim: Neovim) -> None:
-    nvim.setup(settings={"model": "offline"})
+    nvim.setup(server=[str(DEPUTY), "serve", "--stdio"])
     report = health(nvim)
     assert f"deputy 0.1.0, from option `server`: {DEPUTY}" in report
     assert "the options are valid" in report
@@ -61,7 +61,7 @@ def test_missing_server_is_reported_with_what_to_do(nvim: Neovim) -> None:
 def reported_once_and_restarted(nvim: Neovim) -> None:
     """Checks that no server is left, that this was reported once, and that a restart with valid options works."""
     nvim.until("#vim.lsp.get_clients({ name = 'deputy' }) == 0")
-    assert len(nvim.lua("return NOTICED")) == 1
+    assert len(noticed := nvim.lua("return NOTICED")) == 1, noticed
     nvim.setup(settings={"model": "offline"})
     nvim.command("DeputyRestart")
     nvim.ask("hello")
