@@ -1,5 +1,6 @@
 /** The block of a sub-agent: one line with its name, state and figures and, if unfolded, its calls below it. */
 import type { AgentEntry } from "../src/protocol.ts";
+import { activityOf } from "../src/state/calls.ts";
 import { type AgentView, hasNotEnded, type SessionState } from "../src/state/session.ts";
 import { calls, cost, oneLine, ownModelOf, reasonOf, runTime, signOf, tokens, visible } from "../src/state/text.ts";
 import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
@@ -76,7 +77,7 @@ export class AgentBlock implements Part {
     setText(this.#label, oneLine(agent.label, 60));
     this.#label.title = visible(agent.label);
     setText(this.#figures, figures(view.state, agent, view.now));
-    setText(this.#activity, activity(agent));
+    setText(this.#activity, activity(agent, this.#open));
     this.#activity.hidden = this.#activity.textContent === "";
     this.#drawActions(view, agent);
   }
@@ -140,7 +141,8 @@ export class AgentBlock implements Part {
     this.#toggle.setAttribute("aria-expanded", String(open));
     this.#chevron.classList.toggle("open", open);
     this.#body.hidden = !open;
-    if (!opens || !this.#view) return;
+    if (!this.#view) return;
+    if (!opens) return this.update(this.#view);
     if (!this.#view.state.whole[this.#agentId]) this.#view.send({ type: "transcript", agentId: this.#agentId });
     this.update(this.#view);
   }
@@ -153,11 +155,14 @@ function figures(state: SessionState, agent: AgentView, now: number): string {
   return [agent.definition, model, time, count, tokens(agent.usage), cost(agent.usage)].filter(Boolean).join(" · ");
 }
 
-/** The second line: the activity of a running agent, what it waits for, or why it did not complete. */
-function activity(agent: AgentView): string {
+/**
+ * The second line: the activity of a running agent, what it waits for, or why it did not complete. Unfolded, the rows of
+ * calls show the activity.
+ */
+function activity(agent: AgentView, isOpen: boolean): string {
   if (agent.status === "completed") return "";
   if (agent.openRequests > 0 && hasNotEnded(agent)) return "waiting for you";
   const isLimit = agent.failureReason === "timed_out" || agent.failureReason === "budget_exceeded";
   if (isLimit && agent.error) return oneLine(`${reasonOf(agent)}: ${agent.error}`, 160);
-  return oneLine(reasonOf(agent) || agent.activity || "", 120);
+  return oneLine(reasonOf(agent) || (isOpen ? "" : activityOf(agent.activity ?? "")), 120);
 }

@@ -1,16 +1,18 @@
-/** A tool call of a transcript. */
+/** A tool call of a transcript, and a run of calls as one row. */
 import type { ToolCallEntry } from "../src/protocol.ts";
+import { type CallGroup, outcomeOf, phraseOf, summaryOf } from "../src/state/calls.ts";
 import { editCounts, editLines } from "../src/state/diff.ts";
-import { oneLine, signOfCall, visible } from "../src/state/text.ts";
+import { signOfCall, visible } from "../src/state/text.ts";
 import { counts } from "./changes.ts";
 import { diffBox } from "./diff.ts";
-import { fill, h, icon } from "./dom.ts";
+import { arrange, fill, h, icon, setText } from "./dom.ts";
 import { EntryPart } from "./entry.ts";
-import type { View } from "./view.ts";
+import type { Part, View } from "./view.ts";
 
 export class CallPart extends EntryPart<ToolCallEntry> {
   readonly element = h("div", { class: "call" });
   readonly #row = h("div", { class: "call-row" });
+  readonly #outcome = h("span", { class: "call-outcome muted" });
   /** What an edit has changed. */
   readonly #diff = h("div", { class: "edit" });
   readonly #output = h("pre", { class: "output", tabindex: "0", "aria-label": "Result" });
@@ -30,7 +32,9 @@ export class CallPart extends EntryPart<ToolCallEntry> {
   override update(view: View): void {
     this.#view = view;
     super.update(view);
-    const text = view.state.outputs[this.entry.toolCallId];
+    const { toolCallId } = this.entry;
+    setText(this.#outcome, outcomeOf(this.entry, view.state.times[toolCallId], view.now).join(" · "));
+    const text = view.state.outputs[toolCallId];
     if (this.#liveText === text) return;
     this.#liveText = text;
     this.#live.hidden = text === undefined;
@@ -39,30 +43,15 @@ export class CallPart extends EntryPart<ToolCallEntry> {
   }
 
   protected draw(view: View): void {
-    const { status, title, content, locations, diff } = this.entry;
+    const { status, content, diff } = this.entry;
     const sign = signOfCall(status);
-    const text = oneLine(title.replace(/^\[[^\]]*\] /, ""), 160);
-    const place = locations[0];
-    const name = place
-      ? h(
-          "button",
-          {
-            type: "button",
-            class: "call-title link",
-            title: text,
-            onClick: () => view.send({ type: "open", uri: place.uri, ...(place.range && { range: place.range }) }),
-          },
-          text,
-        )
-      : h("span", { class: "call-title", title: text }, text);
-    const what = diff ? "change" : "result";
     const toggle = h(
       "button",
       {
         type: "button",
         class: "icon-button",
         title: diff ? "Change" : "Result",
-        "aria-label": `Show the ${what}`,
+        "aria-label": `Show the ${diff ? "change" : "result"}`,
         "aria-expanded": String(this.#open),
         onClick: () => this.#toggle(toggle),
       },
@@ -72,13 +61,31 @@ export class CallPart extends EntryPart<ToolCallEntry> {
     fill(
       this.#row,
       h("span", { class: `sign ${status}`, role: "img", "aria-label": sign.word }, icon(sign.icon, sign.spin)),
-      name,
+      this.#title(view),
       diff && counts(editCounts(diff)),
+      this.#outcome,
       (content !== undefined || diff !== undefined) && toggle,
     );
     fill(this.#diff, diff && diffBox(editLines(diff).map(visible), "Change"));
     this.#output.textContent = visible(diff ? textBeside(content) : (content ?? ""));
     this.#show();
+  }
+
+  /** The verb and the target; the target opens the first place that the call is about. */
+  #title(view: View): HTMLElement {
+    const { verb, target } = phraseOf(this.entry);
+    const [place] = this.entry.locations;
+    const open = (): void =>
+      place && view.send({ type: "open", uri: place.uri, ...(place.range && { range: place.range }) });
+    const attributes = { class: "call-target", title: target };
+    return h(
+      "span",
+      { class: "call-title" },
+      h("span", { class: "call-verb" }, `${verb} `),
+      target && place
+        ? h("button", { ...attributes, class: "call-target link", type: "button", onClick: open }, target)
+        : h("span", attributes, target),
+    );
   }
 
   #openWhole(): void {
@@ -96,6 +103,50 @@ export class CallPart extends EntryPart<ToolCallEntry> {
     this.#diff.hidden = !this.#open || this.entry.diff === undefined;
     this.#output.hidden = !this.#open || (this.entry.diff !== undefined && this.#output.textContent === "");
     this.#whole.hidden = !this.#open || !this.entry.truncated;
+  }
+}
+
+/** One row for a run of calls; unfolded, it has a row for each. */
+export class CallGroupPart implements Part {
+  entry: CallGroup;
+  readonly element = h("div", { class: "call-group" });
+  readonly #text = h("span", { class: "call-title" });
+  readonly #body = h("div", { class: "call-group-body" });
+  readonly #parts = new Map<number, CallPart>();
+  readonly #toggle: HTMLElement;
+  #view: View | undefined;
+
+  constructor(entry: CallGroup) {
+    this.entry = entry;
+    this.#body.hidden = true;
+    this.#toggle = h(
+      "button",
+      { type: "button", class: "call-row call-group-toggle", "aria-expanded": "false", onClick: () => this.#fold() },
+      h("span", { class: "sign completed", role: "img", "aria-label": "completed" }, icon("check")),
+      this.#text,
+      icon("chevron-right"),
+    );
+    this.element.append(this.#toggle, this.#body);
+  }
+
+  update(view: View): void {
+    this.#view = view;
+    setText(this.#text, summaryOf(this.entry.calls));
+    if (this.#body.hidden) return;
+    const parts = this.entry.calls.map((call) => {
+      const part = this.#parts.get(call.seq) ?? new CallPart(call);
+      this.#parts.set(call.seq, part);
+      part.entry = call;
+      part.update(view);
+      return part.element;
+    });
+    arrange(this.#body, parts);
+  }
+
+  #fold(): void {
+    this.#body.hidden = !this.#body.hidden;
+    this.#toggle.setAttribute("aria-expanded", String(!this.#body.hidden));
+    if (this.#view) this.update(this.#view);
   }
 }
 

@@ -1,8 +1,9 @@
 /** A transcript: messages, tool calls and blocks of sub-agents, in order. */
+import { type CallGroup, grouped } from "../src/state/calls.ts";
 import type { Entry } from "../src/state/session.ts";
 import { ApprovalCard } from "./approval.ts";
 import { AgentBlock } from "./block.ts";
-import { CallPart } from "./call.ts";
+import { CallGroupPart, CallPart } from "./call.ts";
 import { arrange, h } from "./dom.ts";
 import { MessagePart, StreamPart, ThoughtPart } from "./message.ts";
 import { QuestionCard } from "./question.ts";
@@ -12,6 +13,8 @@ import type { Part, View } from "./view.ts";
 export type Detail = "whole" | "calls";
 
 const RECENT_CALLS = 6;
+
+type Item = Entry | CallGroup;
 
 export class Transcript implements Part {
   readonly element = h("div", { class: "transcript" });
@@ -29,7 +32,7 @@ export class Transcript implements Part {
   update(view: View): void {
     this.#view = view;
     const { entries, streams, requests, inputs } = view.state;
-    const own = this.#shown(entries[this.#agentId] ?? []);
+    const own = grouped(this.#shown(entries[this.#agentId] ?? []));
     const wanted = new Map<string, Part>();
     const hidden = this.#hidden(own);
     if (hidden > 0) this.#want(wanted, "more", () => new Earlier(() => this.#showAll()));
@@ -49,7 +52,7 @@ export class Transcript implements Part {
     this.#replace(wanted);
     const latest = new Map(own.map((entry) => [keyOf(entry), entry]));
     for (const [key, part] of wanted) {
-      if (part instanceof Earlier) part.count = hidden;
+      if (part instanceof Earlier) part.count = callsIn(own.slice(0, hidden));
       const entry = latest.get(key);
       if (entry && "entry" in part) part.entry = entry;
       part.update(view);
@@ -84,9 +87,9 @@ export class Transcript implements Part {
     });
   }
 
-  #hidden(entries: readonly Entry[]): number {
-    const first = entries.findIndex((entry) => entry.type !== "tool_call");
-    const calls = first < 0 ? entries.length : first;
+  #hidden(items: readonly Item[]): number {
+    const first = items.findIndex(({ type }) => type !== "tool_call" && type !== "calls");
+    const calls = first < 0 ? items.length : first;
     return this.#detail === "calls" && !this.#showsAll ? Math.max(0, calls - RECENT_CALLS) : 0;
   }
 
@@ -131,8 +134,10 @@ function focusNext(): void {
   next?.focus();
 }
 
-function partOf(entry: Entry): Part {
+function partOf(entry: Item): Part {
   switch (entry.type) {
+    case "calls":
+      return new CallGroupPart(entry);
     case "message":
       return new MessagePart(entry);
     case "thought":
@@ -144,6 +149,10 @@ function partOf(entry: Entry): Part {
   }
 }
 
-function keyOf(entry: Entry): string {
+function callsIn(items: readonly Item[]): number {
+  return items.reduce((sum, item) => sum + (item.type === "calls" ? item.calls.length : 1), 0);
+}
+
+function keyOf(entry: Item): string {
   return `${entry.type}/${entry.seq}`;
 }

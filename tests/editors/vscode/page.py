@@ -31,14 +31,12 @@ HTML = f"""<!DOCTYPE html>
 <body style="background: #181818"><div id="deputy"></div>
 <script>acquireVsCodeApi = () => ({{ postMessage() {{}}, getState() {{}}, setState() {{}} }});</script>
 <script src="webview.js"></script>"""
+TABLES = ("agents", "entries", "whole", "streams", "outputs", "times", "plans", "requests", "inputs", "earlier")
 EMPTY: Mapping[str, object] = {
     "sessionId": "session-1",
     "lastSeq": 0,
     "stale": False,
-    **{
-        table: {}
-        for table in ("agents", "entries", "whole", "streams", "outputs", "plans", "requests", "inputs", "earlier")
-    },
+    **{table: {} for table in TABLES},
     "queue": [],
     "snapshot": False,
 }

@@ -31,7 +31,7 @@ async def scenario(shown: Window) -> AsyncGenerator[str]:
     await shown.ask("Look and improve")
     looking, improving = shown.block("read the callers of retry"), shown.block("improve the greeting")
     await expect(improving).to_have_attribute("data-state", "waiting for you")
-    await expect(looking.locator(".activity")).to_have_text("read_file backoff.py")
+    await expect(looking.locator(".activity")).to_have_text("Reading backoff.py")
     await expect(shown.comment_thread("improve the greeting")).to_be_visible()
     await expect(shown.row("waiting for you").last).to_be_visible()
     yield "asking"

@@ -58,7 +58,7 @@ async def test_progress_cancels_one_sub_agent_and_its_sibling_continues(window: 
     await window.ask("why does the retry loop give up")
     callers, tests = window.block("read the callers of retry"), window.block("read the tests about retries")
     for block in (callers, tests):
-        await expect(block.locator(".activity")).to_contain_text("read_file")
+        await expect(block.locator(".activity")).to_contain_text("Reading")
     await window.page.locator(".statusbar-item", has_text="general: read the").click()
     progress = window.page.locator(".notification-list-item", has_text="general: read the callers of retry")
     await progress.get_by_role("button", name="Cancel").click()

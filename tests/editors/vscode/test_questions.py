@@ -22,4 +22,4 @@ async def test_a_question_is_answered_by_keyboard_in_its_card(window: Window) ->
     await window.page.keyboard.press("Control+Enter")
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("It is chosen.")
     await expect(card).to_have_count(0)
-    await expect(window.chat.locator(".call").first).to_contain_text("ask_user(Which colour?)")
+    await expect(window.chat.locator(".call").first).to_contain_text("Asked Which colour?")

@@ -106,7 +106,7 @@ async def test_sub_agents_are_foldable_and_all_definitions_are_listed(window: Wi
     await expect(block.locator(".figures")).to_have_text(re.compile(r"general · [\d.]+ s · 1 call · \d+ tok"))
     await expect(block.locator(".call")).to_be_hidden()
     await block.locator(".block-toggle").click()
-    await expect(block.locator(".call-title")).to_have_text("read_file(greet.py)")
+    await expect(block.locator(".call-title")).to_have_text("Read greet.py")
 
     for section in ("Agents", "Agent Definitions"):  # folds the one and unfolds the other: there is no room for both
         await window.page.locator(".pane-header", has_text=section).click()

@@ -45,6 +45,11 @@ export interface Stream {
   readonly thought: string;
 }
 
+export interface CallTimes {
+  readonly began: string;
+  readonly ended?: string;
+}
+
 export interface Turn {
   readonly turnId: string;
   readonly origin: TurnOrigin;
@@ -67,6 +72,8 @@ export interface SessionState {
   readonly streams: Readonly<Record<string, Stream>>;
   /** The end of the output of running calls, by call. */
   readonly outputs: Readonly<Record<string, string>>;
+  /** When calls of this window's lifetime began to run and ended, by call. */
+  readonly times: Readonly<Record<string, CallTimes>>;
   readonly plans: Readonly<Record<string, readonly PlanEntry[]>>;
   readonly requests: Readonly<Record<string, PermissionRequest>>;
   readonly inputs: Readonly<Record<string, InputRequest>>;
@@ -91,6 +98,7 @@ export function emptySession(sessionId: string): SessionState {
     earlier: {},
     streams: {},
     outputs: {},
+    times: {},
     plans: {},
     requests: {},
     inputs: {},
@@ -392,7 +400,14 @@ function updateCall(state: SessionState, event: ToolCallUpdate): SessionState {
   };
   const entries = (state.entries[event.agentId] ?? []).with(index, updated);
   const rest = content === undefined ? state : without(state, "outputs", event.toolCallId);
-  return { ...rest, entries: { ...state.entries, [event.agentId]: entries } };
+  const times = timed(state.times, event);
+  return { ...rest, times, entries: { ...state.entries, [event.agentId]: entries } };
+}
+
+function timed(times: SessionState["times"], { toolCallId, status, time }: ToolCallUpdate): SessionState["times"] {
+  if (status === "in_progress") return { ...times, [toolCallId]: { began: time } };
+  const known = times[toolCallId];
+  return known ? { ...times, [toolCallId]: { ...known, ended: time } } : times;
 }
 
 function open<T extends "requests" | "inputs">(

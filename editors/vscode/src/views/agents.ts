@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
+import { activityOf } from "../state/calls.ts";
 import { type AgentView, childrenOf, clockOf, countsOf, hasNotEnded, type SessionState } from "../state/session.ts";
 import { brief, calls, cost, modelOf, oneLine, ownModelOf, reasonOf, runTime, signOf, tokens } from "../state/text.ts";
 import { Paced } from "./paced.ts";
@@ -137,7 +138,7 @@ function describe(agent: AgentView, now: number, model: string): string {
   return [
     isChild && agent.status !== "pending" ? runTime(agent, now) : "",
     isWaiting ? sign.word : reasonOf(agent),
-    !isWaiting && hasNotEnded(agent) && agent.activity ? oneLine(agent.activity, 60) : "",
+    !isWaiting && hasNotEnded(agent) && agent.activity ? oneLine(activityOf(agent.activity), 60) : "",
     agent.toolCallCount ? calls(agent.toolCallCount) : "",
     tokens(agent.usage),
     cost(agent.usage),

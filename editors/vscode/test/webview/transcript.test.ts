@@ -172,6 +172,34 @@ test("an edit shows its counts, and unfolds to its change", async () => {
   assert.ok(edit.querySelector<HTMLElement>(".output")?.hidden, "its lines say more than their numbers");
 });
 
+test("a run of reads is one row, which unfolds to its calls and stays unfolded as it grows", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  const { primaryId: agentId = "", lastSeq } = page.state;
+  const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z" };
+  let seq = lastSeq;
+  const read = (name: string): void => {
+    const call = { toolCallId: name, tool: "read_file", title: `read_file(${name})`, kind: "read", input: {} } as const;
+    page.events([
+      { ...at, ...call, type: "tool_call", locations: [], status: "pending", seq: ++seq, agentSeq: seq },
+      { ...at, type: "tool_call_update", toolCallId: name, status: "completed", seq: ++seq, agentSeq: seq },
+    ]);
+  };
+  for (const name of ["a.py", "b.py"]) read(name);
+  assert.equal(page.all(".call").length, 2);
+  read("c.py");
+  const toggle = page.one(".call-group-toggle");
+  assert.equal(toggle.textContent, "Read 3 files");
+  assert.equal(page.all(".call").length, 0);
+  toggle.click();
+  read("d.py");
+  assert.equal(page.one(".call-group-toggle"), toggle);
+  assert.deepEqual(
+    page.all(".call-title").map(({ textContent }) => textContent),
+    ["Read 4 files", "Read a.py", "Read b.py", "Read c.py", "Read d.py"],
+  );
+});
+
 test("the status line shows the counts of agents", async () => {
   const page = await open();
   page.show(after(LOOK));
