@@ -31,7 +31,7 @@ PROVEN = frozenset(
     X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 X12 X13 X14 X15 X16 X17 X18 X19 X20 X21 X22 X23 X25 X26 X27 X28
     R1 R2 R3 R4 R5 R6 R7 R8 R9
     N1 N2 N3 N4
-    Q1 Q2 Q4 Q5 Q7 Q8 Q10
+    Q1 Q2 Q4 Q5 Q7 Q8 Q9 Q10
     """.split()  # noqa: SIM905 - a list of them would fill a page
 )
 """Ids that tests prove. Everything else is planned."""
@@ -355,6 +355,10 @@ SENTENCES: dict[str, str] = {
     ),
     "Q7": "Why a request asks is one short sentence, which names the rule or mode and how to change it",
     "Q8": "Modes are changed and requests answered by keys in every front end, never by text typed before",
+    "Q9": (
+        "Hooks run at the events that Claude Code has, with the same JSON and exit codes, so that existing ones work; "
+        "none allows what a rule denies"
+    ),
     "Q10": "An open request never expires by itself; after a restart of the server its loss is shown",
     # N · installed by an editor
     "N1": (

@@ -15,7 +15,8 @@ the longest."""
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from deputy_protocol.base import WIRE_CONFIG, Count, Flag, JsonObject, Number, Params, Positive
 from deputy_protocol.model import Effort, Thinking
@@ -251,15 +252,43 @@ class SessionsSettings(Params):
     once a day. When absent, sessions are kept until you delete them."""
 
 
+def _expression(text: str) -> str:
+    schema = core_schema.str_schema(pattern=text, regex_engine="rust-regex")
+    try:
+        SchemaValidator(schema)
+    except SchemaError:
+        raise ValueError("must be a regular expression, without lookaround and backreferences") from None
+    return text
+
+
+Expression = Annotated[str, Field(max_length=1000), AfterValidator(_expression)]
+
+
 class HookEvent(StrEnum):
     """When a hook runs."""
 
+    SESSION_START = "session_start"
+    """When a session is created or resumed. The agent reads the output."""
+    SESSION_END = "session_end"
+    """When a session is closed."""
+    PROMPT_SUBMIT = "prompt_submit"
+    """Before a prompt is accepted. The agent reads the output, and a failure blocks the prompt."""
     BEFORE_TOOL = "before_tool"
-    """Before a tool call that is allowed. The call runs only if the command exits with 0."""
+    """Before a tool call that no rule denies. The call runs only if the command exits with 0."""
     AFTER_TOOL = "after_tool"
     """After a tool call. If the command fails, its output is passed to the agent."""
     TURN_END = "turn_end"
     """At the end of a turn. If the command exits with 2, the agent continues to work, at most once."""
+    SUBAGENT_START = "subagent_start"
+    """When a sub-agent starts."""
+    SUBAGENT_STOP = "subagent_stop"
+    """When a sub-agent has its answer. If the command exits with 2, the sub-agent continues, at most twice."""
+    PERMISSION_REQUEST = "permission_request"
+    """Before you are asked about a tool call. The command can answer instead."""
+    NOTIFICATION = "notification"
+    """When an agent needs your approval or input."""
+    BEFORE_COMPACTION = "before_compaction"
+    """Before the conversation is compacted."""
 
 
 class HookSetting(Params):
@@ -272,8 +301,13 @@ class HookSetting(Params):
     """A command line for bash."""
     tools: tuple[str, ...] = ()
     """Names of the tools that the hook applies to, as in rules. Empty means all tools."""
+    matcher: Expression = ""
+    """What the hook applies to: names of tools (or of what else the event is about) with `|` between them, or a regular
+    expression. Empty means everything."""
     timeout: Above = 60.0
     """Timeout in seconds, at most 600. A timeout counts as a failure."""
+    strict: bool = True
+    """Whether every failure of the command blocks a tool call or prompt, and not only exit code 2."""
 
 
 class Settings(Params):
@@ -318,7 +352,7 @@ class Settings(Params):
     review: ReviewSettings = Field(default_factory=ReviewSettings)
     sessions: SessionsSettings = Field(default_factory=SessionsSettings)
     hooks: tuple[HookSetting, ...] = ()
-    """Commands that run before and after tool calls and at the end of a turn, in addition to those in
+    """Commands that run at events such as before and after tool calls, in addition to those in
     `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`."""
     mcp_servers: dict[str, JsonObject] = Field(default={}, repr=False)
     """MCP servers by name, in the format of `.mcp.json`: `command`, `args` and `env`, or `url` and `headers`. They take

@@ -17,6 +17,7 @@ from deputy_agents.files.paths import config_folder
 from deputy_agents.guidance.jsonc import parse_jsonc, with_value
 from deputy_agents.guidance.settings_writer import change_file
 from deputy_agents.guidance.workspace_settings import FILE, read_user_settings, read_workspace_settings
+from deputy_agents.hooks.config import parse_hooks
 from deputy_agents.validation_errors import InvalidJson
 from deputy_protocol.errors import InvalidParams
 from deputy_protocol.settings import Settings
@@ -44,7 +45,7 @@ def takes(name: str, value: object) -> bool:
     for key in reversed(above):
         nested = {key: nested}
     try:
-        parse(Settings, nested)
+        parse(Settings, _without_hook_object(nested))
     except InvalidParams:
         return False
     return True
@@ -122,11 +123,21 @@ def _with_value(scope: Scope, text: str, name: str, value: object) -> str:
         text = with_value(text, name.split("."), value)
     except InvalidJson as error:
         raise InvalidRequest(f"{file}:{error.line}: {error}") from None
+    values = _parsed(file, text)
     try:
-        parse(Settings, _parsed(file, text))
+        parse(Settings, _without_hook_object(values))
     except InvalidParams as error:
         raise InvalidRequest(str(error)) from None
+    _, problems = parse_hooks(values, str(file))
+    if name == "hooks" and problems:
+        raise InvalidRequest(problems[0].reason)
     return text
+
+
+def _without_hook_object(values: Mapping[str, object]) -> Mapping[str, object]:
+    """``values`` as they can be validated as settings: files may have hooks as in the settings of Claude Code, which
+    :func:`parse_hooks` validates."""
+    return {key: value for key, value in values.items() if key != "hooks" or not isinstance(value, dict)}
 
 
 def file_problems(scope: Scope) -> tuple[str, ...]:
@@ -187,7 +198,7 @@ class UserDefaults:
         try:
             text = _text(Scope.USER)
             values = _parsed(file_of(Scope.USER), text)
-            parse(Settings, values)
+            parse(Settings, _without_hook_object(values))
         except InvalidRequest as error:
             self.problem = f"Your own settings are not used. {error}"
             return

@@ -250,7 +250,7 @@ class Forest:
         try:
             async with AsyncExitStack() as stack:
                 stack.enter_context(patch("deputy_agents.session.supervisor.Deadline", self._deadline))
-                stack.enter_context(patch("deputy_agents.session.supervisor.POSITIONS_EVERY", 0))
+                stack.enter_context(patch("deputy_agents.session.queue_positions.POSITIONS_EVERY", 0))
                 opened.set_result(await stack.enter_async_context(core(folder, self._model, settings=settings)))
                 await self._leave.wait()
         except Exception as error:

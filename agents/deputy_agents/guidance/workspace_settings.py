@@ -10,7 +10,7 @@ from deputy_agents.domain.hook import Hook
 from deputy_agents.domain.problem import Problem
 from deputy_agents.domain.rule import Rule
 from deputy_agents.files import disk
-from deputy_agents.guidance.jsonc import parse_jsonc
+from deputy_agents.guidance.jsonc import line_of, parse_jsonc
 from deputy_agents.guidance.mcp_config import parse_mcp_servers
 from deputy_agents.guidance.mcp_entry import McpServerSource
 from deputy_agents.guidance.rules import ask_always, parse_rules
@@ -55,6 +55,7 @@ def read_workspace_settings(root: Path, *, from_home: bool = False, parts: tuple
         rules, problems = ask_always(file, error)
         return WorkspaceSettings(rules, problems=problems)
     rules, rule_problems = parse_rules(settings, file)
-    hooks, hook_problems = parse_hooks(settings, file)
+    text = "" if found is None else found.text
+    hooks, hook_problems = parse_hooks(settings, file, lambda keys: line_of(text, keys))
     mcp_servers, mcp_problems = parse_mcp_servers(settings, file, trusted=from_home)
     return WorkspaceSettings(rules, hooks, mcp_servers, rule_problems + hook_problems + mcp_problems)

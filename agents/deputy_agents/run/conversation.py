@@ -10,7 +10,7 @@ from os.path import normpath
 from pathlib import Path
 
 from deputy_agents.definition.definition import MCP_PREFIX
-from deputy_agents.domain.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.errors import ModelError, ModelErrorKind, WrongState
 from deputy_agents.domain.event import ContextSize, MessageAdded, StatusChanged, UsageChanged
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, Usage
@@ -28,6 +28,7 @@ from deputy_agents.run import context_window, recovery
 from deputy_agents.run.agent import Agent, Frame
 from deputy_agents.run.context_usage import Compaction, ContextUsage, Estimates, context_usage, sizes_of
 from deputy_agents.run.context_window import ContextWindow, Sizes
+from deputy_agents.run.hook_runner import HookRunner
 from deputy_agents.run.host import Host, emit
 from deputy_agents.run.prompt_cache import PromptCache
 from deputy_agents.run.rejected_options import Option, named_option, without
@@ -352,10 +353,11 @@ class Conversation:
 
         Raises:
             ModelError: the model cannot write a summary now.
+            WrongState: a hook blocks it.
         """
         self._update_frame()
         before = self._size()
-        done = await self._compact(0, wanted)
+        done = await self._compact(0, wanted, "manual")
         return Compaction(before, self._size(), done)
 
     def clear(self) -> None:
@@ -366,13 +368,19 @@ class Conversation:
         self._update_frame()
         self._publish_size()
 
-    async def _compact(self, keep: int, wanted: str = "") -> bool:
+    async def _compact(self, keep: int, wanted: str = "", trigger: str = "auto") -> bool:
         """Compacts the history to ``keep`` tokens. Returns whether anything could be cut. ``wanted`` is what the user
-        wants to keep."""
+        wants to keep. Hooks can block only what the user has asked for: an agent cannot go on with a full window.
+
+        Raises:
+            ModelError, WrongState: as :meth:`compact`.
+        """
         agent, host = self._agent, self._host
         at = context_window.cut_index(agent.history, agent.context_window.start, keep)
         if at is None:
             return False
+        if (blocked := await HookRunner(agent, host).compaction(trigger, wanted)) and trigger == "manual":
+            raise WrongState(blocked)
         emit(host, agent, StatusChanged(AgentStatus.RUNNING, detail="compacting the conversation"))
         summary, length = await self._summary(at, wanted), self.sizes().replacement
         self._set_window(context_window.compacted(agent.history, agent.context_window, at, summary, length, wanted))

@@ -20,9 +20,10 @@ from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import DeputyError, InvalidTransition
 from deputy_agents.domain.event import MessageAdded
+from deputy_agents.domain.hook import When
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Image, Message
-from deputy_agents.domain.outcome import Ending, Failed, FailureReason
+from deputy_agents.domain.outcome import Ending, Failed, FailureReason, LimitReached
 from deputy_agents.editor import mention, references
 from deputy_agents.editor.completion import Completions, complete
 from deputy_agents.guidance.items import SlashCommand
@@ -59,6 +60,7 @@ from deputy_agents.run.effect import (
     UserPrompt,
 )
 from deputy_agents.run.gate import Gate
+from deputy_agents.run.hook_runner import HookRunner
 from deputy_agents.run.host import AgentTree, Host, PrimaryTurns, emit
 from deputy_agents.run.model_requests import ModelRequests
 from deputy_agents.run.result import bounded_results
@@ -106,8 +108,11 @@ class Driver:
         self._slot = slot
         self._deadline = deadline
         self._requests = ModelRequests(agent, host, tree, self._hold_slot)
-        self._calls = ToolCalls(agent, host, self._requests.search_web, self._waits_for_user)
-        self._gate = Gate(agent, host, self._calls)
+        hooks = HookRunner(agent, host, self._stop_by_hook)
+        self._calls = ToolCalls(
+            agent, host, self._requests.search_web, hooks, self._waits_for_user, self._run_notification_hooks
+        )
+        self._gate = Gate(agent, host, self._calls, hooks, self._run_notification_hooks)
         self._inputs: deque[Input] = deque()
         self._feeding = False
         self._open: dict[EffectId, tuple[anyio.CancelScope, str]] = {}
@@ -129,21 +134,21 @@ class Driver:
         """Whether it has ended or is about to: nothing new may start below it."""
         return self._ended.done() or self.state.ended or isinstance(self.state.phase, Cancelling)
 
-    async def run(
-        self, first: UserPrompt | None = None, prepare: Callable[[], Awaitable[None]] | None = None
-    ) -> Ending:
-        """Runs until the machine has ended, which the primary's never does. ``first`` is fed after ``prepare`` and once
-        the slot may run.
+    async def run(self, prepare: Callable[[], Awaitable[UserPrompt]] | None = None) -> Ending:
+        """Runs until the machine has ended, which the primary's never does. What ``prepare`` returns is fed once the
+        slot may run.
 
         Raises:
             Exception: an internal error broke the primary; that of a sub-agent is its ending.
         """
+        preparing = anyio.CancelScope()
         try:
-            if first is not None:
-                self._tasks.start_soon(self._begin, first, prepare)
+            if prepare is not None:
+                self._tasks.start_soon(self._begin, prepare, preparing)
             # Shared with nobody, but a cancelled wait must leave the future to `_finish`.
             return await asyncio.shield(self._ended)
         finally:
+            preparing.cancel()
             if self._deadline is not None:
                 self._deadline.pause()
 
@@ -181,12 +186,12 @@ class Driver:
             logger.warning("agent %s: effect %d did not stop in time", self.agent.id, effect)
             self.feed(Stopped(effect))
 
-    async def _begin(self, first: UserPrompt, prepare: Callable[[], Awaitable[None]] | None) -> None:
-        if prepare is not None:
-            await prepare()
-        await self._hold_slot()
-        if not self._ended.done():
-            self.feed(first)
+    async def _begin(self, prepare: Callable[[], Awaitable[UserPrompt]], scope: anyio.CancelScope) -> None:
+        with scope:
+            first = await prepare()
+            await self._hold_slot()
+            if not self._ended.done():
+                self.feed(first)
 
     def _break_down(self, error: Exception) -> None:
         """Ends this agent alone after an internal error; the primary's ends its session."""
@@ -332,7 +337,7 @@ class Driver:
     async def _start_children(self, effect: StartChildren) -> Input:
         call = self._gate.take(effect.use)
         tool = cast("DelegationTool", call.tool)
-        specs = await self._calls.children(effect.use, tool, call.args)
+        specs = self._calls.children(effect.use, tool, call.args)
         if isinstance(specs, ToolOutput):
             return ToolCompleted(effect.id, specs.content, is_error=True)
         try:
@@ -343,10 +348,21 @@ class Driver:
         return ChildrenStarted(effect.id, effect.use.id, ids, tool.style, tool.immediate(accepted))
 
     async def _check(self, effect: CheckAnswer) -> Input:
+        if reason := await self._calls.hooks.subagent_stop(effect.text, continued=self.state.corrections > 0):
+            return AnswerChecked(effect.id, reason)
+        if not self.agent.context.check_references:
+            return AnswerChecked(effect.id)
         checked = await check_references(effect.text, self.agent, self._host)
         if checked.locations:
             return AnswerChecked(effect.id)
         return AnswerChecked(effect.id, references.correction(checked), references.warning(checked))
+
+    def _stop_by_hook(self, reason: str) -> None:
+        self._tree.end_at_limit(self.agent, LimitReached(reason))
+
+    def _run_notification_hooks(self, kind: str, message: str) -> None:
+        if self._calls.hooks.has(When.NOTIFICATION, kind):
+            self._tasks.start_soon(self._calls.hooks.notify, kind, message)
 
     @asynccontextmanager
     async def _waits_for_user(self) -> AsyncGenerator[None]:

@@ -3,10 +3,12 @@ where the decision is to ask."""
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Batch, Option, OptionKind, PermissionRequest, ResolvedBy
@@ -20,6 +22,7 @@ from deputy_agents.permission.inbox import PermissionOutcome
 from deputy_agents.permission.rule_patterns import can_allow, lasting_rules, rule_text
 from deputy_agents.run.agent import Agent, AnyTool
 from deputy_agents.run.effect import CallAllowed, CallDecision, CallDenied, CallNeedsApproval
+from deputy_agents.run.hook_runner import HookRunner
 from deputy_agents.run.host import Host
 from deputy_agents.run.state import Note
 from deputy_agents.run.tool_calls import ToolCalls
@@ -35,6 +38,8 @@ _NOT_ANSWERED = {
     ResolvedBy.CANCELLED: "Not run: the permission request was withdrawn.",
     ResolvedBy.USER: "Denied by the user.",
 }
+HOOKS_AT_ONCE = 8
+"""Calls of one reply whose hooks run at the same time."""
 _MAX_CHANGES = 8000
 """Characters of a changed input that the model reads."""
 _LASTING = (
@@ -55,6 +60,8 @@ class _Pending:
     asked: tuple[AccessRequest, ...]
     """The part of ``needs`` that the gate asks about: a lasting answer covers it and no more."""
     complete: DiffPreview | None
+    by_hook: bool = False
+    """Whether a hook, and no rule or mode, wants the user to be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +75,27 @@ class Cleared:
 
 @dataclass(slots=True)
 class Gate:
-    """Decides about the calls of one agent. Nothing runs that it has not let through."""
+    """Decides about the calls of one agent. Nothing runs that it has not let through. ``notify`` runs the hooks for a
+    notification of the user in the background."""
 
     agent: Agent
     host: Host
     calls: ToolCalls
+    hooks: HookRunner
+    notify: Callable[[str, str], None]
     _pending: dict[str, _Pending] = field(default_factory=dict[str, _Pending])
     _cleared: dict[str, Cleared] = field(default_factory=dict[str, Cleared])
+    _prepared: dict[str, Prepared] = field(default_factory=dict[str, Prepared])
+    """The calls of the reply that is being decided about, as far as they are not denied."""
 
     async def decide(self, uses: Sequence[ToolUse]) -> Mapping[str, CallDecision]:
         """A decision for every call, in order, before any of them runs. Each preview assumes those before it."""
         self._pending.clear()
         self._cleared.clear()
+        self._prepared.clear()
         proposed: dict[Path, str] = {}
         decisions = {use.id: await self._decide(use, proposed) for use in uses}
+        await self._apply_all_hooks(uses, decisions)
         self._number_batch([use.id for use in uses if isinstance(decisions[use.id], CallNeedsApproval)])
         return decisions
 
@@ -89,6 +103,13 @@ class Gate:
         """Asks the user about a call for which :meth:`decide` returned ``CallNeedsApproval``, and waits for the
         answer."""
         pending = self._pending.pop(use.id)
+        answer = await self.hooks.permission(use)
+        if answer.blocks:
+            return CallDenied(answer.reason)
+        if answer.decision is DecisionKind.ALLOW and self._hook_may_allow(pending):
+            self._approve(use, Approval.RULE)
+            return CallAllowed()
+        self.notify("permission_prompt", f"Deputy needs your permission: {pending.request.title}")
         outcome = await self.host.inbox.ask(
             pending.request,
             self.agent.run,
@@ -120,11 +141,52 @@ class Gate:
             return CallDenied(f"Denied: {decision.reason}")
         if (complete := prepared.complete) is not None and complete.new_text is not None:
             proposed[Path(complete.path)] = complete.new_text
+        self._prepared[use.id] = prepared
         if decision.kind is DecisionKind.ALLOW:
             self._approve(use, Approval.RULE if decision.rule else Approval.MODE)
             return CallAllowed()
         self._pending[use.id] = self._request(use, prepared, decision)
         return CallNeedsApproval()
+
+    async def _apply_all_hooks(self, uses: Sequence[ToolUse], decisions: dict[str, CallDecision]) -> None:
+        limiter = anyio.CapacityLimiter(HOOKS_AT_ONCE)
+
+        async def apply(use: ToolUse) -> None:
+            async with limiter:
+                await self._apply_hooks(use, decisions)
+
+        async with anyio.create_task_group() as tasks:
+            for use in uses:
+                if not isinstance(decisions[use.id], CallDenied):
+                    tasks.start_soon(apply, use)
+        self._prepared.clear()
+
+    async def _apply_hooks(self, use: ToolUse, decisions: dict[str, CallDecision]) -> None:
+        """Changes the decision about a call to that of the hooks before it, as far as they may decide."""
+        answer = await self.hooks.before(use)
+        pending = self._pending.get(use.id)
+        match answer.decision:
+            case DecisionKind.DENY:
+                self._pending.pop(use.id, None)
+                decisions[use.id] = CallDenied(answer.reason)
+            case DecisionKind.ASK if pending is None:
+                request = self._request(use, self._prepared[use.id], Decision(DecisionKind.ASK, answer.reason))
+                self._pending[use.id] = replace(request, by_hook=True)
+                decisions[use.id] = CallNeedsApproval()
+            case DecisionKind.ALLOW if pending is not None and self._hook_may_allow(pending):
+                del self._pending[use.id]
+                self._approve(use, Approval.RULE)
+                decisions[use.id] = CallAllowed()
+            case _:
+                pass
+        if answer.context and isinstance(decision := decisions[use.id], CallAllowed):
+            decisions[use.id] = replace(decision, notes=(*decision.notes, Note(answer.context)))
+
+    def _hook_may_allow(self, pending: _Pending) -> bool:
+        """Whether a hook may answer in place of the user: where the mode asks, and not where a rule does."""
+        decision = decide_all(self.host.policy(self.agent), pending.needs)
+        asks = decision.kind is not DecisionKind.DENY and self._asks_by_mode(pending)
+        return asks and all(map(can_allow, pending.asked))
 
     async def _prepare(self, use: ToolUse, proposed: Mapping[Path, str] | None = None) -> Prepared:
         """
@@ -170,14 +232,20 @@ class Gate:
 
     def _decide_by_rule(self, pending: _Pending) -> PermissionOutcome | None:
         """What the rules that are in force by now decide; ``None`` while they still ask."""
-        return PermissionOutcome.by_rule(decide_all(self.host.policy(self.agent), pending.needs))
+        decision = decide_all(self.host.policy(self.agent), pending.needs)
+        if pending.by_hook and decision.kind is DecisionKind.ALLOW:
+            return None
+        return PermissionOutcome.by_rule(decision)
 
     def _only_edits(self, pending: _Pending) -> bool:
         """Whether it asks about edits of usual files alone, because of the mode and not of a rule."""
-        policy = self.host.policy(self.agent)
-        decisions = [decide(policy, need) for need in pending.asked]
         edits = all(need.action is Action.EDIT for need in pending.asked)
-        return edits and bool(decisions) and all(decision.rule is None for decision in decisions)
+        return bool(pending.asked) and edits and self._asks_by_mode(pending)
+
+    def _asks_by_mode(self, pending: _Pending) -> bool:
+        """Whether neither a rule nor a hook wants the user to be asked."""
+        policy = self.host.policy(self.agent)
+        return not pending.by_hook and all(decide(policy, need).rule is None for need in pending.asked)
 
     async def _decision_of(
         self, use: ToolUse, pending: _Pending, outcome: PermissionOutcome
@@ -221,6 +289,9 @@ class Gate:
         decision = decide_all(self.host.policy(self.agent), prepared.access)
         if decision.kind is DecisionKind.DENY:
             return CallDenied(f"Denied: {decision.reason}")
+        answer = await self.hooks.before(replace(use, input=input))
+        if answer.blocks:
+            return CallDenied(answer.reason)
         self._approve(use, Approval.USER)
         return CallAllowed(input, (Note(_changes(use, input)), *notes))
 
@@ -250,7 +321,7 @@ def _options(needs: Sequence[AccessRequest]) -> tuple[Option, ...]:
         lasting.append(Option(f"{verb}_{scope}", f"{name}: {', '.join(rules)}", kind, rules, scope))
     return (
         Option(OptionKind.ALLOW_ONCE.value, "Approve", OptionKind.ALLOW_ONCE),
-        *(option for option in lasting if option.kind.allows and all(map(can_allow, needs))),
+        *(option for option in lasting if option.rules and option.kind.allows and all(map(can_allow, needs))),
         Option(OptionKind.REJECT_ONCE.value, "Deny", OptionKind.REJECT_ONCE),
-        *(option for option in lasting if not option.kind.allows),
+        *(option for option in lasting if option.rules and not option.kind.allows),
     )

@@ -112,6 +112,10 @@ class AgentTree(Protocol):
         """Starts to cancel; the parent receives each end as an input."""
         ...
 
+    def end_at_limit(self, agent: Agent, limit: LimitReached) -> None:
+        """Starts to end one agent; with the primary, its turn and everything below it."""
+        ...
+
     def over_budget(self, agent: Agent) -> bool:
         """Whether the budget of ``agent`` or of the whole session is used up. If so, it is being cancelled."""
         ...

@@ -202,6 +202,8 @@ class Context:
     """Names of the tools offered. ``submit_result`` and ``submit_error`` end the run of a child that has them."""
     aggregate_bytes: int = 128 * 1024
     """Limit for the texts of all outcomes of one delegation call together."""
+    check_references: bool = False
+    """Whether the check of an answer includes its file references."""
 
     def kind_of(self, tool: str) -> CallKind:
         if tool in self.delegation_tools:

@@ -64,12 +64,15 @@ class _Call:
 @dataclass(slots=True)
 class ToolCalls:
     """Runs calls that the gate has let through. ``search`` is the web search of the agent's provider;
-    ``waits_for_user`` wraps the waits of running calls for the user."""
+    ``waits_for_user`` wraps the waits of running calls for the user; ``notify`` runs the hooks for a notification in
+    the background."""
 
     agent: Agent
     host: Host
     search: Callable[[str], Awaitable[Reply]]
+    hooks: HookRunner
     waits_for_user: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    notify: Callable[[str, str], None] = lambda _kind, _message: None
     asking: set[str] = field(default_factory=set[str])
     """Running calls that wait for the user."""
     _announced: set[str] = field(default_factory=set[str])
@@ -111,11 +114,8 @@ class ToolCalls:
         return decide(self.host.policy(self.agent), request).kind is DecisionKind.ALLOW
 
     async def run(self, use: ToolUse, tool: Tool, args: Any, *, approved: Approval) -> ToolOutput:
-        """Runs a call, which ``approved`` has approved, with the hooks around it. Errors of the tool become its
+        """Runs a call, which ``approved`` has approved, and the hooks after it. Errors of the tool become its
         output."""
-        hooks = HookRunner(self.agent, self.host)
-        if (reason := await hooks.before(use)) is not None:
-            return ToolOutput(reason, is_error=True)
         call = self._call(use.id)
         try:
             output = await tool.run(args, self.context(use.id, approved=approved))
@@ -127,8 +127,8 @@ class ToolCalls:
             call.truncated = True
             full = await off_loop(len(output.full), partial(clean, output.full))
             self.host.log.add_record(OutputRecord(self.agent.id, use.id, full))
-        remarks = await hooks.after(use, output)
-        if output.written is not None and hooks.run_after(use.name):
+        remarks = await self.hooks.after(use, output) if self.hooks.run_after(use.name) else ""
+        if output.written is not None and self.hooks.run_after(use.name):
             remarks += await adopt_hook_change(output.written, self.context(use.id, approved=approved))
         if output.locations is not None:
             call.locations = output.locations
@@ -137,10 +137,8 @@ class ToolCalls:
         call.diff = output.diff
         return replace(output, content=(output.content or "(nothing)") + remarks)
 
-    async def children(self, use: ToolUse, tool: DelegationTool, args: Any) -> tuple[SpawnSpec, ...] | ToolOutput:
+    def children(self, use: ToolUse, tool: DelegationTool, args: Any) -> tuple[SpawnSpec, ...] | ToolOutput:
         """The sub-agents that a delegation tool asks for, or the error that keeps it from starting any."""
-        if (reason := await HookRunner(self.agent, self.host).before(use)) is not None:
-            return ToolOutput(reason, is_error=True)
         try:
             return tool.children(args, self.context(use.id))
         except DeputyError as error:
@@ -151,6 +149,7 @@ class ToolCalls:
         agent = self.agent
         title = agent.title(f"{form.server or ASK_USER}({visible(form.about)})")
         request = InputRequest(new_id(), agent.ref, title, form, call_id)
+        self.notify("elicitation_dialog", f"Deputy needs your input: {title}")
         self.asking.add(call_id)
         async with self.waits_for_user():
             try:

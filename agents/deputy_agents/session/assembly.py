@@ -60,7 +60,7 @@ def assemble(
     inbox = Inbox(log, tasks, client.grace)
     settings = SessionSettings(client)
     permissions = SessionPermissions(settings, keeper, library, inbox)
-    changes = ChangeTracker(log, services.ledgers, is_new=past is None)
+    changes = ChangeTracker(log, services.ledgers, is_new=(is_new := past is None))
     roster = Roster(record.agent_id)
     checkpoints = _checkpoints(services, record, workspace, log, tasks, changes, lambda: _is_idle(turns, supervisor))
     jobs = BackgroundProcesses(tasks, services.clock, lambda: log.emit(SessionChanged()))
@@ -96,10 +96,10 @@ def assemble(
             model_choice=choice,
             primary=primary,
             turns=turns,
-            prompts=PromptAcceptor(host, primary, turns, mcp_servers, library, briefing, commands),
+            prompts=PromptAcceptor(host, primary, turns, mcp_servers, library, briefing, commands, is_new),
             tasks=tasks,
             rewind=Rewind(host, services.store, checkpoints, review, supervisor, recall, lambda: session.works),
-            is_new=past is None,
+            is_new=is_new,
         )
     )
     return session

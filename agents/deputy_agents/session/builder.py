@@ -11,6 +11,7 @@ from deputy_agents.definition.models import chosen_model
 from deputy_agents.domain.access import Access
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import AgentInfo
+from deputy_agents.domain.hook import When
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Message, Text
 from deputy_agents.domain.model_card import Effort
@@ -124,10 +125,12 @@ class Builder:
         agent.tool_calls = 0
         self._renew(agent, references=spec.references)
 
-    def first_prompt(self, agent: Agent, text: str) -> UserPrompt:
-        """The prompt of a sub-agent's run: its task and, in the first run, the facts of the project."""
+    def first_prompt(self, agent: Agent, text: str, context: str) -> UserPrompt:
+        """The prompt of a sub-agent's run: its task, what hooks add to it and, in the first run, the facts of the
+        project."""
         facts = self._briefing.for_task() if agent.run == 1 else ()
-        return UserPrompt(Message("user", (Text(text), *facts)), text)
+        added = (Text(context),) if context else ()
+        return UserPrompt(Message("user", (Text(text), *added, *facts)), text)
 
     def restored(self, info: AgentInfo, parent: Agent) -> Agent:
         """A sub-agent of a stored session, at rest. One whose definition is gone keeps its name and gets no tools."""
@@ -152,7 +155,7 @@ class Builder:
     def renew(self, agent: Agent) -> None:
         """Applies files, settings and MCP servers as they are now. The prompt stays the same text when nothing has
         changed, so that a provider's prompt cache stays valid."""
-        self._renew(agent, references=agent.context.check_answer)
+        self._renew(agent, references=agent.context.check_references)
 
     async def add_instructions(self, agent: Agent) -> None:
         """Adds the instructions of a new agent's folder, if no agent worked there before."""
@@ -194,7 +197,8 @@ class Builder:
             concurrent=READ_ONLY | {*SESSION_TOOLS, "skill", tool_search.NAME},
             max_iterations=definition.max_iterations if parent else settings.limits.turn_iterations,
             attempts=settings.retry.attempts,
-            check_answer=references,
+            check_answer=references or any(hook.when is When.SUBAGENT_STOP for hook in self._host.hooks()),
+            check_references=references,
             aggregate_bytes=settings.limits.aggregate_bytes,
             tools=frozenset(tools),
         )

@@ -17,6 +17,7 @@ from deputy_agents.run.host import Host, emit
 from deputy_agents.session.builtin_commands import BuiltinCommands
 from deputy_agents.session.mcp_servers import McpServers
 from deputy_agents.session.prompt_images import with_usable_images, without_images
+from deputy_agents.session.session_hooks import SessionHooks
 from deputy_agents.session.turn_scheduler import TurnScheduler
 
 READING_GRACE = 5
@@ -35,8 +36,10 @@ class PromptAcceptor:
         library: Library,
         briefing: Briefing,
         builtin: BuiltinCommands,
+        is_new: bool,
     ) -> None:
         self.builtin = builtin
+        self.hooks = SessionHooks(host, primary.agent, new=is_new)
         self.order = anyio.Lock()
         """Held while a prompt is prepared, and by whatever must not overtake one."""
         self.cancels = 0
@@ -71,7 +74,7 @@ class PromptAcceptor:
         accepted, by its caller or because :attr:`cancels` is no longer ``since``, gets a turn that ends as cancelled.
 
         Raises:
-            InvalidRequest: it is empty or too long, or it calls a prompt of an MCP server that fails.
+            InvalidRequest: it is empty or too long, it calls a prompt of an MCP server that fails, or a hook blocks it.
             WrongState, Overloaded: as :meth:`TurnScheduler.accept`.
         """
         shown = text_of(blocks)
@@ -115,6 +118,8 @@ class PromptAcceptor:
         async with self.order:
             try:
                 await self._mcp_servers.start(self._primary.agent, self._publish_wait)
+                self._publish_wait("hooks" if self.hooks.waits else "")
+                added = await self.hooks.for_prompt(text_of(blocks))
             finally:
                 self._publish_wait("")
             if (expanded := await self._expanded(text_of(blocks))) is not None:
@@ -124,7 +129,7 @@ class PromptAcceptor:
             blocks, attached = usable[: len(blocks)], usable[len(blocks) :]
             with anyio.move_on_after(READING_GRACE):
                 blocks = (*blocks, *await self._primary.attachments(text))
-            attached = (*attached, *await self._briefing.for_prompt())
+            attached = (*attached, *added, *await self._briefing.for_prompt())
         return blocks, attached, "\n".join(filter(None, (shown, *left_out)))
 
     async def _expanded(self, text: str) -> str | None:

@@ -262,6 +262,7 @@ class Session:
             emit(self.host, agent, AgentStarted(agent.info, AgentStatus.IDLE))
         await self.log.flush()
         task_status.started()
+        self._tasks.start_soon(self.prompts.hooks.start)
         # The first prompt must not wait for the model's libraries; the client that opens the session comes first.
         await anyio.sleep(PREPARE_AFTER)
         with suppress(Exception):  # the first request fails in the same way, and says why
@@ -272,8 +273,11 @@ class Session:
         """Ends everything, agents first, in bounded time."""
         self.turns.closed = True
         try:
-            with anyio.move_on_after(3 * self.host.settings.limits.cancel_grace):
+            grace = self.host.settings.limits.cancel_grace
+            with anyio.move_on_after(2 * grace):
                 await self._cancel(CancelReason.SHUTDOWN)
+            await self.prompts.hooks.end()
+            with anyio.move_on_after(grace):
                 await self.log.flush()
                 await self.log.retry_now()
                 await self.log.save_view()

@@ -33,7 +33,8 @@ from deputy_agents.run.agent import Agent
 from deputy_agents.run.answer_check import check_references
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.driver import Driver
-from deputy_agents.run.effect import Notice, Steered, SubAgentResult, UserCancel
+from deputy_agents.run.effect import Notice, Steered, SubAgentResult, UserCancel, UserPrompt
+from deputy_agents.run.hook_runner import HookRunner
 from deputy_agents.run.host import Host, emit
 from deputy_agents.run.result import background_text, bounded_ending, result_texts
 from deputy_agents.run.slots import Slot, Slots
@@ -42,18 +43,13 @@ from deputy_agents.session.builder import Builder
 from deputy_agents.session.child_run import ChildRun
 from deputy_agents.session.histories import Histories
 from deputy_agents.session.mcp_servers import McpServers
+from deputy_agents.session.queue_positions import QueuePositions
 from deputy_agents.session.restore import Past
 from deputy_agents.session.roster import Roster
 from deputy_agents.shell.background import EndedBy
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
 
 logger = logging.getLogger(__name__)
-
-POSITIONS_EVERY = 0.1
-"""Seconds between two announcements of queue positions: each start moves everyone behind it."""
-
-POSITIONS_PER_SECOND = 500
-"""Queue positions announced per second, at most: a longer queue is announced less often."""
 
 CANCELS_PER_STEP = 32
 """Agents that are cancelled before the event loop runs other tasks."""
@@ -86,7 +82,7 @@ class Supervisor:
         """Running and queued sub-agents."""
         self.drivers: dict[str, Driver] = {}
         """The drivers of the primary and of running and queued sub-agents."""
-        self._announcing = False
+        self._positions = QueuePositions(host, slots, tasks, self.running)
         mcp_servers.on_change(self.renew_primary)
 
     @property
@@ -189,7 +185,7 @@ class Supervisor:
                 parent.agent.id,
                 writer=agent.writes,
                 on_start=lambda: self._slot_started(agent.id),
-                on_shift=self._positions_changed,
+                on_shift=self._positions.changed,
             )
         except Overloaded as error:
             if must_fit:
@@ -255,10 +251,9 @@ class Supervisor:
             watching.start_soon(self._watch_deadline, child)
             with anyio.move_on_after(self._host.settings.limits.cancel_grace):  # a slow disk does not keep it from work
                 await self._builder.add_instructions(child.agent)
-            first = self._builder.first_prompt(child.agent, child.spec.first_message)
             try:
                 await child.agent.remember()
-                ending = await child.driver.run(first, lambda: self._equip(child.agent))
+                ending = await child.driver.run(lambda: self._prepare(child))
             except StoreError as error:
                 ending = Failed(FailureReason.RUNTIME_ERROR, str(error))
             watching.cancel_scope.cancel()
@@ -268,12 +263,15 @@ class Supervisor:
             raise AssertionError("a driver returns an ending")
         return ending
 
-    async def _equip(self, agent: Agent) -> None:
-        """Adds the tools of the MCP servers of its definition. Waits until the user has answered whether they may
-        start."""
+    async def _prepare(self, child: ChildRun) -> UserPrompt:
+        """The first prompt of a run. Waits until the user has answered whether the MCP servers of the definition may
+        start, and adds their tools; then runs the hooks at its start."""
+        agent = child.agent
         if agent.definition.mcp_servers and agent.writes:
             await self._mcp_servers.equip(self._roster.primary, agent.definition.name)
             self._builder.renew(agent)
+        context = await HookRunner(agent, self._host).subagent_start()
+        return self._builder.first_prompt(agent, child.spec.first_message, context)
 
     async def _report(self, child: ChildRun, ending: Ending) -> Outcome:
         """Emits the one result of the run, and returns what the parent receives."""
@@ -324,22 +322,6 @@ class Supervisor:
         child.queue_position = None
         self._metrics.measure("queue.wait", self._host.clock.monotonic() - child.accepted_at)
         emit(self._host, child.agent, StatusChanged(AgentStatus.RUNNING))
-
-    def _positions_changed(self) -> None:
-        """A start is announced at once, new queue positions soon: only the last ones count."""
-        if not self._announcing:
-            self._announcing = True
-            self._tasks.start_soon(self._announce_positions)
-
-    async def _announce_positions(self) -> None:
-        await anyio.sleep(max(POSITIONS_EVERY, self._slots.queued / POSITIONS_PER_SECOND))
-        self._announcing = False
-        positions = self._slots.positions()
-        for child in self.running.values():
-            position = positions.get(child.slot) if child.slot is not None else None
-            if position not in (None, child.queue_position):
-                child.queue_position = position
-                emit(self._host, child.agent, StatusChanged(AgentStatus.PENDING, position))
 
     # -- steering and ending ---------------------------------------------------------------------------------------
 

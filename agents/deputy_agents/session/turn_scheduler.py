@@ -26,7 +26,7 @@ from deputy_agents.domain.turn import Origin, Turn, TurnResult, Work
 from deputy_agents.ports.store import PendingPrompt, PromptsRecord
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, ModelFailed, UserCancel, UserPrompt
-from deputy_agents.run.hook_runner import SEND_BACK, HookRunner
+from deputy_agents.run.hook_runner import HookRunner, send_back
 from deputy_agents.run.host import Host, emit
 from deputy_agents.run.state import Cancelling
 from deputy_agents.session.checkpoints import Checkpoints
@@ -320,14 +320,16 @@ class TurnScheduler:
     async def _run_end_hooks(self, turn: Turn, result: TurnResult) -> None:
         """A hook can send the agent back to work, once for each prompt."""
         agent = self._primary.agent
-        failed = await HookRunner(agent, self._host).turn_end(result.stop_reason, self._primary.state.last_text)
-        words = "\n\n".join(f"The hook {one.name} says:\n{one.output}" for one in failed if one.code == SEND_BACK)
+        hooks, answer = HookRunner(agent, self._host), self._primary.state.last_text
+        done = await hooks.turn_end(result.stop_reason, answer, continued=turn.origin != "user")
+        stopped = any(one.answer.stop is not None for one in done)
+        words = "" if stopped else send_back(done)
         if words and turn.origin == "user" and self.running is None and not self.closed:
             turn.sent_back = self._wake(words)
-            failed = [one for one in failed if one.code != SEND_BACK]
-        for one in failed:
+            return
+        for one in (one for one in done if one.answer.blocks and not stopped):
             status = AgentStatus.RUNNING if self.running else AgentStatus.IDLE
-            why = f": {cut(visible(one.output), MAX_HOOK_OUTPUT)}" if one.output else ""
+            why = f": {cut(visible(one.answer.reason), MAX_HOOK_OUTPUT)}" if one.answer.reason else ""
             emit(self._host, agent, StatusChanged(status, detail=f"the hook {one.name} failed{why}"))
 
     async def _cancel_end_hooks(self) -> bool:

@@ -706,7 +706,7 @@ export interface FindingArgument {
 }
 
 /** When a hook runs. */
-export type HookEvent = "before_tool" | "after_tool" | "turn_end";
+export type HookEvent = "session_start" | "session_end" | "prompt_submit" | "before_tool" | "after_tool" | "turn_end" | "subagent_start" | "subagent_stop" | "permission_request" | "notification" | "before_compaction";
 
 /** A command that Deputy runs at a certain event. It receives a description of the event as JSON on standard input. */
 export interface HookSetting {
@@ -716,8 +716,12 @@ export interface HookSetting {
   readonly run: string;
   /** Names of the tools that the hook applies to, as in rules. Empty means all tools. */
   readonly tools?: readonly string[];
+  /** What the hook applies to: names of tools (or of what else the event is about) with `|` between them, or a regular expression. Empty means everything. */
+  readonly matcher?: string;
   /** Timeout in seconds, at most 600. A timeout counts as a failure. */
   readonly timeout?: number;
+  /** Whether every failure of the command blocks a tool call or prompt, and not only exit code 2. */
+  readonly strict?: boolean;
 }
 
 /** What the language servers return for a symbol. */
@@ -1960,7 +1964,7 @@ export interface Settings {
   readonly shell?: ShellSettings;
   readonly review?: ReviewSettings;
   readonly sessions?: SessionsSettings;
-  /** Commands that run before and after tool calls and at the end of a turn, in addition to those in `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`. */
+  /** Commands that run at events such as before and after tool calls, in addition to those in `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`. */
   readonly hooks?: readonly HookSetting[];
   /** MCP servers by name, in the format of `.mcp.json`: `command`, `args` and `env`, or `url` and `headers`. They take precedence over those in `~/.deputy/settings.json` and in the workspace. Each needs approval before it starts. */
   readonly mcpServers?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;

@@ -7,7 +7,9 @@ from deputy_agents.domain.hook import MAX_TIMEOUT, Hook, When
 from deputy_agents.domain.model_card import ModelCards, ThinkingMode
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import DecisionKind, Rule
+from deputy_agents.hooks.config import compile_matcher
 from deputy_agents.model.endpoint import ApiSettings, ProviderSettings
+from deputy_agents.patterns.linear import PatternError
 from deputy_protocol import settings
 from deputy_server.convert.model import effort_from_wire
 
@@ -101,7 +103,12 @@ def _rule_from_wire(index: int, rule: settings.RuleSetting) -> Rule:
 
 
 def _hook_from_wire(hook: settings.HookSetting) -> Hook:
-    return Hook(When(hook.on.value), hook.run, hook.tools, min(hook.timeout, MAX_TIMEOUT))
+    try:
+        matcher = compile_matcher(hook.matcher)
+    except PatternError:  # a hook that can block something rather runs too often
+        matcher = None
+    timeout = min(hook.timeout, MAX_TIMEOUT)
+    return Hook(When(hook.on.value), hook.run, hook.tools, timeout, matcher=matcher, strict=hook.strict)
 
 
 def _budget_from_wire(budget: settings.BudgetSettings) -> core.Budget:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.domain.event import MessageAdded, StatusChanged, ToolCallUpdated, TurnStarted
+from deputy_agents.domain.event import MessageAdded, StatusChanged, TurnStarted
 from deputy_agents.domain.hook import Hook, When
 from deputy_agents.domain.message import Text, ToolUse
 from deputy_agents.domain.rule import DecisionKind, Rule
@@ -62,12 +62,27 @@ async def test_hooks_get_the_event_as_json_and_let_the_call_run(workspace: Path,
         assert told(c) == "Created a.py: line 1."
         before, after, end = recorded(log)
         call = {"toolCallId": WRITE.id, "tool": "write_file", "input": {"path": "a.py", "content": "x=1\n"}}
+        claude = {
+            "tool_name": "Write",
+            "tool_input": {"file_path": str(workspace / "a.py"), "content": "x=1\n"},
+            "tool_use_id": WRITE.id,
+        }
         agent = {"agentId": c.session.primary_id, "label": "primary", "definition": "primary", "depth": 0}
-        common = {"sessionId": c.session.id, "cwd": str(workspace), "agent": agent}
-        assert before == {"hook": "before_tool", **common, **call}
+        common = {
+            "sessionId": c.session.id,
+            "session_id": c.session.id,
+            "transcript_path": "",
+            "permission_mode": "default",
+            "cwd": str(workspace),
+            "agent": agent,
+        }
+        assert before == {"hook": "before_tool", "hook_event_name": "PreToolUse", **common, **call, **claude}
         result = {"content": "Created a.py: line 1.", "isError": False}
-        assert after == {"hook": "after_tool", **common, **call, "result": result}
-        assert end == {"hook": "turn_end", **common, "stopReason": "end_turn", "answer": "all is done"}
+        results = {"result": result, "tool_response": result}
+        assert after == {"hook": "after_tool", "hook_event_name": "PostToolUse", **common, **call, **claude, **results}
+        ending = {"stopReason": "end_turn", "answer": "all is done"}
+        stop = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "all is done"}
+        assert end == {"hook": "turn_end", **common, **ending, **stop}
 
 
 @pytest.mark.requirement("X27")
@@ -216,13 +231,14 @@ async def test_hook_gets_no_secrets_and_leaves_no_process(
     await until(lambda: not any("613" in process.cmdline() for process in started()))
 
 
-async def test_cancelling_the_turn_stops_the_hook(workspace: Path) -> None:
+async def test_cancelling_the_turn_stops_the_hook(workspace: Path, started: Started) -> None:
     settings = with_hooks(Hook(BEFORE, "sleep 614"))
     async with core(workspace, Cast([calls([WRITE])]), Person(), settings=settings) as c:
         turn = c.start()
-        await c.seen(ToolCallUpdated, lambda update: update.status == "in_progress")
+        await until(lambda: any("614" in process.cmdline() for process in started()))
         await c.session.cancel()
         assert (await c.finish(turn)).stop_reason == "cancelled"
+    await until(lambda: not any("614" in process.cmdline() for process in started()))
 
 
 @pytest.mark.requirement("X27")
@@ -233,7 +249,7 @@ async def test_hook_at_the_end_of_a_turn_continues_it_once(workspace: Path) -> N
         again = "The hook `echo '2 tests fail'; exit 2` says:\n2 tests fail"
         await c.seen(MessageAdded, lambda message: message.text == "fixed")
         assert c.requests()[-1].messages[-1].content == (Text(again),)
-        await c.seen(StatusChanged, lambda status: status.detail and "failed" in status.detail)
+        await c.seen(StatusChanged, lambda status: status.detail and status.detail.endswith("failed: 2 tests fail"))
         assert [one.origin for one in c.bodies(TurnStarted)] == ["user", "task_end"]
 
 
@@ -241,7 +257,7 @@ async def test_other_failure_of_a_turn_end_hook_is_only_shown_to_the_user(worksp
     settings = with_hooks(Hook(END, "exit 1"), Hook(END, "echo no room; exit 3"))
     async with core(workspace, Cast([say("done")]), settings=settings) as c:
         await c.turn()
-        await c.seen(StatusChanged, lambda status: status.detail == "the hook `exit 1` failed")
+        await c.seen(StatusChanged, lambda status: status.detail == "the hook `exit 1` failed: exit code 1")
         why = "the hook `echo no room; exit 3` failed: no room"
         await c.seen(StatusChanged, lambda status: status.detail == why)
         assert len(c.bodies(TurnStarted)) == 1

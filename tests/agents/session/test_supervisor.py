@@ -155,7 +155,7 @@ async def test_children_beyond_the_cap_wait_their_turn_and_show_their_place(work
 async def test_a_start_is_told_at_once_though_new_places_in_the_queue_are_told_later(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deputy_agents.session.supervisor.POSITIONS_EVERY", 3600)
+    monkeypatch.setattr("deputy_agents.session.queue_positions.POSITIONS_EVERY", 3600)
     tasks = ("a", "b", "c", "d")
     cast = Cast([delegate(*tasks), say("ok")], {task: [say(task)] for task in tasks})
     async with core(workspace, cast, settings=small(max_parallel=1)) as c:

@@ -487,14 +487,16 @@
 ---@field findingId string The id in the `data` of the diagnostic.
 
 ---When a hook runs.
----@alias deputy.HookEvent 'before_tool'|'after_tool'|'turn_end'
+---@alias deputy.HookEvent 'session_start'|'session_end'|'prompt_submit'|'before_tool'|'after_tool'|'turn_end'|'subagent_start'|'subagent_stop'|'permission_request'|'notification'|'before_compaction'
 
 ---A command that Deputy runs at a certain event. It receives a description of the event as JSON on standard input.
 ---@class deputy.HookSetting
 ---@field on deputy.HookEvent When the command runs.
 ---@field run string A command line for bash.
 ---@field tools? string[] Names of the tools that the hook applies to, as in rules. Empty means all tools.
+---@field matcher? string What the hook applies to: names of tools (or of what else the event is about) with `|` between them, or a regular expression. Empty means everything.
 ---@field timeout? number Timeout in seconds, at most 600. A timeout counts as a failure.
+---@field strict? boolean Whether every failure of the command blocks a tool call or prompt, and not only exit code 2.
 
 ---What the language servers return for a symbol.
 ---@class deputy.HoverResult
@@ -1379,7 +1381,7 @@
 ---@field shell? deputy.ShellSettings
 ---@field review? deputy.ReviewSettings
 ---@field sessions? deputy.SessionsSettings
----@field hooks? deputy.HookSetting[] Commands that run before and after tool calls and at the end of a turn, in addition to those in `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`.
+---@field hooks? deputy.HookSetting[] Commands that run at events such as before and after tool calls, in addition to those in `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`.
 ---@field mcpServers? table<string, table<string, any>> MCP servers by name, in the format of `.mcp.json`: `command`, `args` and `env`, or `url` and `headers`. They take precedence over those in `~/.deputy/settings.json` and in the workspace. Each needs approval before it starts.
 
 ---How shell commands run: in bash, without a terminal, and without the secrets of your environment.
