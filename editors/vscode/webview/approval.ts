@@ -15,6 +15,7 @@ import {
 import { exact, oneLine, pathOf } from "../src/state/text.ts";
 import { diffBox } from "./diff.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
+import { isSettled, unsettle } from "./settling.ts";
 import type { Part, View } from "./view.ts";
 
 const MAX_LINES = 40;
@@ -153,7 +154,11 @@ export class ApprovalCard implements Part {
   }
 
   #choosing(option: PermissionOption): () => void {
-    return () => this.#view?.send({ type: "choose", requestId: this.#request.requestId, option });
+    return () => {
+      if (!isSettled()) return;
+      unsettle();
+      this.#view?.send({ type: "choose", requestId: this.#request.requestId, option });
+    };
   }
 
   #askReason(): void {

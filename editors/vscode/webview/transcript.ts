@@ -7,6 +7,7 @@ import { CallGroupPart, CallPart } from "./call.ts";
 import { arrange, h } from "./dom.ts";
 import { MessagePart, StreamPart, ThoughtPart } from "./message.ts";
 import { QuestionCard } from "./question.ts";
+import { unsettle } from "./settling.ts";
 import type { Part, View } from "./view.ts";
 
 /** The shown part of a transcript: all of it, or only the calls in a sub-agent's block. */
@@ -69,6 +70,7 @@ export class Transcript implements Part {
     const answered = [...this.#parts].some(
       ([key, { element }]) => !wanted.has(key) && pressed && element.contains(pressed),
     );
+    const before = new Map(this.#parts);
     this.#parts.clear();
     for (const [key, part] of wanted) this.#parts.set(key, part);
     arrange(
@@ -76,6 +78,9 @@ export class Transcript implements Part {
       [...wanted.values()].map((part) => part.element),
     );
     if (answered) focusNext();
+    const isAsking = (part: Part | undefined): boolean => part instanceof ApprovalCard;
+    const added = [...wanted].some(([key, part]) => isAsking(part) && !before.has(key));
+    if (added || [...before].some(([key, part]) => isAsking(part) && !wanted.has(key))) unsettle();
   }
 
   /** The shown entries: without calls that started an agent, and in a block without messages. */

@@ -35,7 +35,35 @@ test("only a click on an answer sends it", async () => {
   for (const option of request.options) {
     page.button(nameOfOption(request, option), card).click();
     assert.deepEqual(page.newMessages(), [{ type: "choose", requestId: request.requestId, option }]);
+    page.show(page.state);
   }
+});
+
+test("two quick clicks answer one request, not the one that moves to the same place", async () => {
+  const page = await open();
+  const asking = after(ASKING.slice(0, 1));
+  const [first] = Object.values(asking.requests);
+  assert.ok(first);
+  const approve = (): void => page.all(".approval .answers button")[0]?.click();
+  const chosen = (): string[] => page.newMessages().flatMap((sent) => (sent.type === "choose" ? sent.requestId : []));
+  page.show(asking);
+  approve();
+  approve();
+  assert.deepEqual(chosen(), [first.requestId]);
+  const second = { ...first, requestId: "another" };
+  page.show({ ...asking, requests: { another: second } });
+  page.show({ ...asking, requests: { another: second } });
+  approve();
+  assert.deepEqual(chosen(), ["another"]);
+});
+
+test("a request that has just appeared cannot be approved yet", async () => {
+  const page = await open();
+  page.quick(() => page.show(after(ASKING.slice(0, 1))));
+  page.newMessages();
+  page.all(".approval .answers button")[0]?.click();
+  assert.deepEqual(page.newMessages(), []);
+  assert.ok(document.body.classList.contains("settling"));
 });
 
 test("a denial with a reason is sent by its button, not by Enter", async () => {

@@ -26,6 +26,8 @@ const { window } = new JSDOM("<!DOCTYPE html><body></body>", { url: "https://pag
 window.Element.prototype.scrollIntoView = () => undefined;
 const frames: (() => void)[] = [];
 let pages = 0;
+/** Milliseconds; a second passes after each message. */
+let clock = 0;
 Object.assign(globalThis, {
   window,
   document: window.document,
@@ -38,7 +40,7 @@ Object.assign(globalThis, {
   requestAnimationFrame: (draw: () => void) => frames.push(draw),
   // A real timer would keep the tests from ending.
   setInterval: () => 0,
-  performance: { now: () => 0 },
+  performance: { now: () => clock },
 });
 
 export class TestPage {
@@ -55,6 +57,14 @@ export class TestPage {
   post(message: ToPage): void {
     window.dispatchEvent(new window.MessageEvent("message", { data: message }));
     for (const draw of frames.splice(0)) draw();
+    clock += 1000;
+  }
+
+  /** Acts without any time passing. */
+  quick(act: () => void): void {
+    const before = clock;
+    act();
+    clock = before;
   }
 
   show(state: SessionState, around: Partial<Surroundings> = {}): void {
