@@ -4,7 +4,7 @@ import { clockOf, emptySession, isBusy, reduce, type SessionState } from "../src
 import { endingOf, oneLine, signOf } from "../src/state/text.ts";
 import { Composer, type Draft } from "./composer.ts";
 import { ChangesBar } from "./changes.ts";
-import { fill, h, icon } from "./dom.ts";
+import { button, fill, h, icon } from "./dom.ts";
 import { Notices, StatusRow } from "./notices.ts";
 import { SetupCard } from "./setup.ts";
 import { planList } from "./plan.ts";
@@ -37,6 +37,11 @@ class PageView {
   readonly #changesBar = new ChangesBar();
   readonly #notices = new Notices();
   readonly #status = new StatusRow();
+  readonly #jump = button("Latest", () => this.#goToEnd(), {
+    class: "secondary small jump",
+    icon: "arrow-down",
+    label: "Jump to the latest message",
+  });
   readonly #announcements = h("div", { class: "unseen", "aria-live": "polite" });
   readonly #composer: Composer;
   #transcript: Transcript | undefined;
@@ -46,7 +51,10 @@ class PageView {
   #images: Readonly<Record<string, readonly PastedImage[]>> = {};
   #changes: View["changes"];
   #rewind: View["rewind"];
-  readonly #send = (message: FromPage): void => this.#host.postMessage(message);
+  readonly #send = (message: FromPage): void => {
+    this.#host.postMessage(message);
+    if (message.type === "prompt") this.#goToEnd();
+  };
   #scheduled = false;
   #pause = 0;
   #followsEnd = true;
@@ -82,13 +90,16 @@ class PageView {
     root.append(
       this.#banner.element,
       this.#scroll,
+      h("div", { class: "jump-place" }, this.#jump),
       h("section", { class: "below", "aria-label": "Prompt, and state of the session" }, ...below),
       this.#announcements,
     );
     this.#scroll.addEventListener("scroll", () => {
       const below = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight;
       this.#followsEnd = below < NEAR_END || this.#scroll.scrollTop === this.#followedTo;
+      this.#jump.hidden = this.#followsEnd;
     });
+    this.#jump.hidden = true;
     new ResizeObserver(() => this.#follow()).observe(this.#scroll);
     window.addEventListener("focus", () => this.#takeFocus());
     if (document.hasFocus()) this.#takeFocus();
@@ -205,6 +216,13 @@ class PageView {
     if (card && card.offsetHeight > this.#scroll.clientHeight)
       (card.querySelector(".added, .removed") ?? card).scrollIntoView({ block: "start" });
     this.#followedTo = this.#scroll.scrollTop;
+  }
+
+  /** Shows the end, and follows what is added to it. */
+  #goToEnd(): void {
+    this.#followsEnd = true;
+    this.#jump.hidden = true;
+    this.#follow();
   }
 
   #chooseTranscript(agentId: string | undefined): void {

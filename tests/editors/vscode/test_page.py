@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import BrowserContext, ViewportSize, expect
 
-from tests.editors.vscode.page import Json, chat, recorded
+from tests.editors.vscode.page import Json, chat, post, recorded
 
 pytestmark = [
     pytest.mark.editors,
@@ -18,6 +18,7 @@ ASKED = 2
 """Steps of the recorded session until two permission requests are open."""
 WORDS = "investigate every caller of the helper that retries in the whole of this repository and beyond"
 NAME = "src/AbstractRetryBackoffStrategyFactoryBeanImplementation/ofTheWholeRepository/and_of_what_it_uses.py"
+T0 = "2026-01-01T00:00:00Z"
 LINE = f'    return translated(f"Good morning, {{name}}, and welcome to the {NAME}")'
 
 ROOM = 50
@@ -36,6 +37,10 @@ IN_SIGHT = """(part) => {
   const { left, top, width, height, bottom } = part.getBoundingClientRect();
   const above = document.elementFromPoint(left + Math.min(width / 2, 20), top + height / 2);
   return top >= view.top - 1 && bottom <= view.bottom + 1 && (part === above || part.contains(above));
+}"""
+END_IN_SIGHT = """(part) => {
+  const { bottom } = part.getBoundingClientRect();
+  return bottom <= document.querySelector(".scroll").getBoundingClientRect().bottom + 1;
 }"""
 COVERED = """(card) => {
   const [seen, answers] = [".diff", ".answers"].map((part) => card.querySelector(part).getBoundingClientRect());
@@ -125,3 +130,43 @@ async def test_snapshot_has_no_animations(browser: BrowserContext) -> None:
     async with chat(browser, size, recorded("three_children", 5)) as page:
         await page.emulate_media(reduced_motion="no-preference")
         assert set(await page.evaluate(ANIMATIONS)) == {"codicon-spin"}
+
+
+def talk(turns: int) -> list[Json]:
+    """A session with many prompts and long answers."""
+    events = recorded("three_children", 1)
+    for turn in range(turns):
+        for role in ("user", "assistant"):
+            seq = events[-1]["seq"] + 1
+            event = {"type": "message", "seq": seq, "agentSeq": seq, "messageId": f"m{seq}", "role": role}
+            text = f"{role} {turn}\n" * (1 if role == "user" else 20)
+            events.append({**event, "sessionId": "session-1", "agentId": "agent-1", "run": 1, "time": T0, "text": text})
+    return events
+
+
+async def test_sending_while_scrolled_up_shows_the_end(browser: BrowserContext) -> None:
+    async with chat(browser, {"width": 300, "height": 600}, talk(9)) as page:
+        scroll, jump = page.locator(".scroll"), page.get_by_role("button", name="Jump to the latest message")
+        await expect(jump).to_be_hidden()
+        await scroll.evaluate("(scroll) => { scroll.scrollTop = 0; }")
+        await expect(jump).to_be_visible()
+        await jump.click()
+        last = page.locator(".message").last
+        assert await last.evaluate(END_IN_SIGHT)
+        await expect(jump).to_be_hidden()
+        await scroll.evaluate("(scroll) => { scroll.scrollTop = 0; }")
+        await expect(jump).to_be_visible()
+        await page.locator("textarea.prompt").fill("and now?")
+        await page.keyboard.press("Enter")
+        assert await last.evaluate(END_IN_SIGHT)
+
+
+async def test_new_messages_do_not_move_what_the_user_reads(browser: BrowserContext) -> None:
+    events = talk(9)
+    async with chat(browser, {"width": 300, "height": 600}, events[:-2]) as page:
+        scroll = page.locator(".scroll")
+        await scroll.evaluate("(scroll) => { scroll.scrollTop = 300; }")
+        await expect(page.get_by_role("button", name="Jump to the latest message")).to_be_visible()
+        await post(page, {"type": "events", "events": events[-2:]})
+        await expect(page.locator(".message")).to_have_count(18)
+        assert await scroll.evaluate("(scroll) => scroll.scrollTop") == 300
