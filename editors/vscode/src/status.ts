@@ -7,7 +7,7 @@ import type { OpenRequests } from "./requests.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
 import { countsOf, isBusy } from "./state/session.ts";
-import { statusLine } from "./state/text.ts";
+import { statusLine, waitingLine, workLine } from "./state/text.ts";
 import { Paced } from "./views/paced.ts";
 
 interface Sources {
@@ -40,7 +40,7 @@ export class StatusItem implements vscode.Disposable {
     this.#item.show();
   }
 
-  /** The item's text, for tests and screen readers. */
+  /** The text of the item, for tests. */
   get text(): string {
     return this.#item.text;
   }
@@ -72,7 +72,11 @@ export class StatusItem implements vscode.Disposable {
     const isStopped = server.state === "stopped";
     const icon = isStopped ? "circle-slash" : waiting ? "question" : busy ? "sync~spin" : "hubot";
     const line = isStopped ? "Deputy: not running" : counts ? statusLine(counts) : "Deputy";
-    this.#item.text = `$(${icon}) ${isStopped || (counts && (busy || waiting)) ? line : "Deputy"}`;
+    const work = state && busy ? workLine(state, Date.now()) : "";
+    const shown = isStopped ? line : [waitingLine({ waiting }), work].filter(Boolean).join(" · ") || "Deputy";
+    this.#item.text = `$(${icon}) ${shown}`;
+    // Updates the time when no events arrive.
+    if (busy) this.#paced.callIn(1000);
     this.#item.tooltip = server.state === "starting" ? "Deputy is starting" : line;
     this.#item.command = waiting ? "deputy.questions.focus" : state ? "deputy.agents.focus" : "deputy.chat.focus";
     this.#item.accessibilityInformation = { label: line };

@@ -123,6 +123,7 @@ test("a lasting answer shows every rule completely before its button", async () 
     (answer as HTMLElement).click();
     const option = asking.options.find((one) => one.kind === kind);
     assert.deepEqual(page.newMessages(), [{ type: "choose", requestId: asking.requestId, option }]);
+    page.show(page.state);
   }
   assert.equal(page.all(".lasting > button").length, 0);
 });

@@ -1,8 +1,8 @@
 /** Notices above the prompt box, each with an action. */
 import type { FromPage, Surroundings } from "../src/page/messages.ts";
 import type { TurnOutcome } from "../src/protocol.ts";
-import { countsOf, isBusy, isInterrupted, type SessionState } from "../src/state/session.ts";
-import { elapsed, endingOf, oneLine, statusLine, waitingLine } from "../src/state/text.ts";
+import { countsOf, isInterrupted, type SessionState } from "../src/state/session.ts";
+import { endingOf, oneLine, waitingLine, workLine } from "../src/state/text.ts";
 import { button, fill, h, icon, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -52,19 +52,15 @@ export class Notices implements Part {
   }
 }
 
-/** The line below the transcript: counts, and the elapsed time of the turn. */
+/** The line below the transcript: what waits for the user, and what works for how long and at what cost. */
 export class StatusRow implements Part {
   readonly element = h("div", { class: "status muted" });
 
   update({ state, around, now }: View): void {
-    const hasChildren = Object.keys(state.agents).length > 1;
-    const busy = isBusy(state);
-    const time = state.turn ? elapsed(now - Date.parse(state.turn.startedAt)) : "";
     const starting = around.server === "starting" ? "Deputy is starting" : "";
-    const activity = state.turn && state.primaryId ? (state.agents[state.primaryId]?.detail ?? "") : "";
-    const counts = countsOf(state);
-    const agents = hasChildren || busy ? statusLine({ ...counts, waiting: 0 }) : "";
-    setText(this.element, [waitingLine(counts), starting, time, activity, agents].filter(Boolean).join(" · "));
+    const detail = state.turn && state.primaryId ? (state.agents[state.primaryId]?.detail ?? "") : "";
+    const parts = [waitingLine(countsOf(state)), starting, workLine(state, now), oneLine(detail)];
+    setText(this.element, parts.filter(Boolean).join(" · "));
     this.element.title = this.element.textContent;
     this.element.hidden = this.element.textContent === "";
   }

@@ -1,10 +1,11 @@
 /** A transcript: messages, tool calls and blocks of sub-agents, in order. */
 import { type CallGroup, grouped } from "../src/state/calls.ts";
-import type { Entry } from "../src/state/session.ts";
+import { type Entry, hasNotEnded, type SessionState } from "../src/state/session.ts";
+import { oneLine } from "../src/state/text.ts";
 import { ApprovalCard } from "./approval.ts";
 import { AgentBlock } from "./block.ts";
 import { CallGroupPart, CallPart } from "./call.ts";
-import { arrange, h } from "./dom.ts";
+import { arrange, h, icon, setText } from "./dom.ts";
 import { MessagePart, StreamPart, ThoughtPart } from "./message.ts";
 import { QuestionCard } from "./question.ts";
 import { unsettle } from "./settling.ts";
@@ -42,6 +43,7 @@ export class Transcript implements Part {
     const stream = streams[this.#agentId];
     if (stream && this.#detail === "whole")
       this.#want(wanted, `stream/${stream.messageId}`, () => new StreamPart(this.#agentId, view));
+    if (this.#isBetweenSteps(view)) this.#want(wanted, "working", () => new Working(this.#agentId));
     for (const request of Object.values(requests)) {
       if (request.agent.agentId === this.#agentId)
         this.#want(wanted, `approval/${request.requestId}`, () => new ApprovalCard(request));
@@ -58,6 +60,17 @@ export class Transcript implements Part {
       if (entry && "entry" in part) part.entry = entry;
       part.update(view);
     }
+  }
+
+  /** Whether the agent works and nothing of it shows that, such as before the first token of an answer. */
+  #isBetweenSteps({ state }: View): boolean {
+    if (this.#detail !== "whole" || !isAtWork(state, this.#agentId) || state.streams[this.#agentId]) return false;
+    const entries = state.entries[this.#agentId] ?? [];
+    return !entries.some(
+      (entry) =>
+        (entry.type === "tool_call" && (entry.status === "pending" || entry.status === "in_progress")) ||
+        (entry.type === "agent" && hasNotEnded(state.agents[entry.agentId] ?? entry.agent)),
+    );
   }
 
   #want(wanted: Map<string, Part>, key: string, make: () => Part): void {
@@ -102,6 +115,29 @@ export class Transcript implements Part {
     this.#showsAll = true;
     if (this.#view) this.update(this.#view);
   }
+}
+
+/** A row at the end of the transcript while the model has not answered yet. */
+class Working implements Part {
+  readonly element: HTMLElement;
+  readonly #agentId: string;
+  readonly #text = h("span", {});
+
+  constructor(agentId: string) {
+    this.#agentId = agentId;
+    this.element = h("div", { class: "working muted" }, icon("sync", true), this.#text);
+  }
+
+  update(view: View): void {
+    setText(this.#text, oneLine(view.state.agents[this.#agentId]?.detail ?? "") || "Working…");
+  }
+}
+
+/** Whether an agent works in this window: the primary in a turn, a sub-agent until it ends. */
+function isAtWork(state: SessionState, agentId: string): boolean {
+  const agent = state.agents[agentId];
+  if (state.snapshot || !agent) return false;
+  return agentId === state.primaryId ? state.turn !== undefined : agent.status === "running";
 }
 
 /** The link `+ 12 earlier calls`, which shows them. */

@@ -94,6 +94,7 @@ async def test_low_view_shows_change_with_title_and_answers(
 ) -> None:
     async with chat(browser, {"width": 300, "height": height}, recorded("permission_requests", ASKED)) as page:
         card = page.locator(".approval").last
+        await expect(page.locator("body.settling")).to_have_count(0)  # no click counts before
         await page.screenshot(path=tmp_path / "page.png")
         parts = [card.locator(".approval-title"), card.locator(".removed"), card.locator(".added")]
         parts += await card.locator(".answers .button").all()

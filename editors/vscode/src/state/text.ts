@@ -11,7 +11,7 @@ import type {
   TurnOutcome,
   Usage,
 } from "../protocol.ts";
-import type { AgentView, Counts, SessionState } from "./session.ts";
+import { type AgentView, type Counts, countsOf, isBusy, type SessionState } from "./session.ts";
 
 /** An icon of VS Code's set, and a word with the same meaning for screen readers. */
 export interface Sign {
@@ -128,8 +128,12 @@ export function tokens(usage: Usage): string {
 
 /** `$0.04`; empty if no price is known. */
 export function cost(usage: Usage): string {
-  if (!usage.cost) return "";
-  return usage.cost < 0.01 ? "<$0.01" : `$${usage.cost.toFixed(2)}`;
+  return priceOf(usage.cost ?? 0);
+}
+
+function priceOf(dollars: number): string {
+  if (dollars === 0) return "";
+  return dollars < 0.01 ? "<$0.01" : `$${dollars.toFixed(2)}`;
 }
 
 /** `42%` and `84k of 200k tokens`: how full a context window is; empty before the first reply. */
@@ -162,6 +166,20 @@ export function statusLine(counts: Counts): string {
   const queued = counts.pending ? `${counts.pending} queued, ` : "";
   const agents = `Agents: 1 primary, ${queued}${counts.running} running, ${counts.finished} finished`;
   return [waitingLine(counts), agents].filter(Boolean).join(" · ");
+}
+
+/**
+ * `Working… 12 s · 3 agents · $0.73`: the time of the turn, the sub-agents that run or are queued, the cost of the session.
+ * Only the cost while nothing runs; empty if that is not known either.
+ */
+export function workLine(state: SessionState, now: number): string {
+  const { pending, running } = countsOf(state);
+  const total = Object.values(state.agents).reduce((sum, { usage }) => sum + (usage.cost ?? 0), 0);
+  const price = priceOf(total);
+  if (!isBusy(state)) return price && `${price} in this session`;
+  const time = state.turn ? elapsed(now - Date.parse(state.turn.startedAt)) : "";
+  const agents = running ? `${running} ${running === 1 ? "agent" : "agents"}` : "";
+  return [`Working… ${time}`.trim(), agents, pending ? `${pending} queued` : "", price].filter(Boolean).join(" · ");
 }
 
 /** `1 waiting for you`; empty if nothing waits. */

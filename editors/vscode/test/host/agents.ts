@@ -55,7 +55,7 @@ test("cancelling one of three sub-agents leaves the others running", async (depu
   await vscode.commands.executeCommand("deputy.agent.cancel", { sessionId, agentId: item.agentId });
   await agent(deputy, LOOK[1], "cancelled");
   assert.equal((await agent(deputy, LOOK[0], "running")).status, "running");
-  await until("the counts", () => deputy.status.text.includes("1 running, 2 finished"));
+  await until("the counts", () => deputy.agents.view.description === "1 running, 2 finished");
 });
 
 test("the tree lists agents by start, below the primary, with their actions", async (deputy) => {

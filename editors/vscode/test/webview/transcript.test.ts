@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { Reference, SessionInfo } from "../../src/protocol.ts";
+import type { AgentView } from "../../src/state/session.ts";
 import { after, log, open, type TestPage } from "./page.ts";
 
 const LOOK = log("three_children");
@@ -200,10 +201,45 @@ test("a run of reads is one row, which unfolds to its calls and stays unfolded a
   );
 });
 
-test("the status line shows the counts of agents", async () => {
+test("the status line shows what works, and the cost also afterwards", async () => {
   const page = await open();
-  page.show(after(LOOK));
-  assert.ok(page.one(".status").textContent.endsWith("Agents: 1 primary, 0 running, 3 finished"));
+  const working = after(LOOK.slice(0, 5));
+  const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0, cost: 0.365 };
+  const agents = Object.fromEntries(Object.entries(working.agents).map(([id, agent]) => [id, { ...agent, usage }]));
+  page.show(working);
+  const running = Object.values(working.agents).filter(
+    ({ parentAgentId, status }) => parentAgentId && status === "running",
+  );
+  assert.match(page.one(".status").textContent, new RegExp(`^Working… .+ · ${running.length} agents?$`));
+  page.show({ ...working, agents });
+  const cost = (0.365 * Object.keys(agents).length).toFixed(2);
+  assert.ok(page.one(".status").textContent.endsWith(` · $${cost}`));
+  const ended = after(LOOK);
+  const only = ([id, agent]: [string, AgentView]): [string, AgentView] => [
+    id,
+    id === ended.primaryId ? { ...agent, usage } : agent,
+  ];
+  const priced = Object.entries(ended.agents).map(only);
+  page.show({ ...ended, agents: Object.fromEntries(priced) });
+  assert.equal(page.one(".status").textContent, "$0.36 in this session");
+  page.show(ended);
+  assert.ok(page.one(".status").hidden);
+});
+
+test("a row shows that the agent works until its first token, and between its steps", async () => {
+  const page = await open();
+  const shown: [string, boolean][] = [];
+  for (const event of log("plan_and_queue").flat()) {
+    page.events([event]);
+    shown.push([event.type, page.all(".working").length > 0]);
+  }
+  const of = (type: string): boolean[] =>
+    shown.filter(([shownType]) => shownType === type).map(([, isShown]) => isShown);
+  assert.equal(of("turn_started")[0], true);
+  assert.ok(of("message_delta").every((isShown) => !isShown));
+  assert.equal(of("turn_finished").at(-1), false);
+  page.show({ ...after(LOOK.slice(0, 1)), snapshot: true });
+  assert.deepEqual(page.all(".working"), []);
 });
 
 test("the status line starts with open approvals", async () => {
