@@ -1,5 +1,4 @@
-"""Commands that need no approval because they only read do nothing else. ``SOAK_MINUTES`` and ``SOAK_SEED`` as in
-``test_shell_fuzz``."""
+"""Commands that need no approval because they only read do nothing else."""
 
 import time
 from collections.abc import Callable
@@ -8,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.shell import reading
+from tests.soak.options import FUZZ_MINUTES, FUZZ_SEED
 from tests.soak.reading_fuzz import ReadingFuzzer
-from tests.soak.test_shell_fuzz import MINUTES, SEED
 
 pytestmark = pytest.mark.requirement("Q2")
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(MINUTES * 60 + 300)
+@pytest.mark.timeout(FUZZ_MINUTES * 60 + 300)
 def test_commands_that_only_read_do_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fuzzer = ReadingFuzzer(tmp_path, SEED)
-    until = time.monotonic() + MINUTES * 60
+    fuzzer = ReadingFuzzer(tmp_path, FUZZ_SEED)
+    until = time.monotonic() + FUZZ_MINUTES * 60
     while time.monotonic() < until and not fuzzer.report.faults:
         fuzzer.run(rounds=20)
     with capsys.disabled():

@@ -1,8 +1,5 @@
-"""What the gate allows is what bash does. ``SOAK_MINUTES`` sets how long lines are tried; the default is 10. With the
-``SOAK_SEED`` of a summary, the same lines are tried again."""
+"""What the gate allows is what bash does."""
 
-import os
-import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,10 +9,8 @@ import pytest
 
 from deputy_agents.shell import access, line, parse
 from deputy_agents.shell.builtin import Effect
+from tests.soak.options import FUZZ_MINUTES, FUZZ_SEED
 from tests.soak.shell_fuzz import Fuzzer, Mode
-
-MINUTES = float(os.environ.get("SOAK_MINUTES", "10"))
-SEED = int(os.environ.get("SOAK_SEED", random.SystemRandom().randrange(2**32)))
 
 
 @pytest.fixture
@@ -28,10 +23,10 @@ def fuzzer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Fuzzer]:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(MINUTES * 60 + 300)
-@pytest.mark.parametrize("fuzzer", [SEED], indirect=True, ids=["random"])
+@pytest.mark.timeout(FUZZ_MINUTES * 60 + 300)
+@pytest.mark.parametrize("fuzzer", [FUZZ_SEED], indirect=True, ids=["random"])
 def test_bash_does_nothing_that_the_gate_has_not_allowed(fuzzer: Fuzzer, capsys: pytest.CaptureFixture[str]) -> None:
-    fuzzer.run(rounds=10**9, until=time.monotonic() + MINUTES * 60)
+    fuzzer.run(rounds=10**9, until=time.monotonic() + FUZZ_MINUTES * 60)
     with capsys.disabled():
         # Workers of pytest-xdist show only what is written to the error output.
         print(f"\nshell fuzzer: {fuzzer.report}", file=sys.stderr)
