@@ -1,4 +1,3 @@
 vim.treesitter.language.register('markdown', 'deputy')
 -- Without a parser the transcript is not highlighted.
 pcall(vim.treesitter.start, 0, 'markdown')
-vim.opt_local.conceallevel = 0

@@ -49,7 +49,6 @@ _ROUNDS = {
     "wait": lambda: say("too late", gate=asyncio.Event()),
     "stream": lambda: say("A long answer. " * 40, piece=6, gap=0.005),
     "shell": lambda: calls(call("shell", command="touch \u202etxt.a")),
-    "fence": lambda: say("See:\n```py\nopen = 1"),
 }
 
 

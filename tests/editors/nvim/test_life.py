@@ -56,6 +56,8 @@ def test_missing_server_is_reported_with_what_to_do(nvim: Neovim) -> None:
         "Deputy: the server `/nowhere/deputy` cannot be run. Run `:checkhealth deputy`."
     ]
     assert "correct the option `server`" in health(nvim)
+    written = "table.concat(vim.api.nvim_buf_get_lines(require('deputy.input').buffer(), 0, -1, false), '\\n')"
+    nvim.until(f"{written} == 'hello'")  # it can be sent again
 
 
 def reported_once_and_restarted(nvim: Neovim) -> None:

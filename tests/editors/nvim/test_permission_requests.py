@@ -34,7 +34,7 @@ def test_a_change_is_shown_at_its_place_approved_there_and_undone_as_one_step(de
         "~? [fix the limit] edit_file(loop.py)  1 of 1\n~  \\a approve · \\A allow in this session: edit_file(loop.py)"
         in shown
     )
-    assert "~+ limit = 3" in shown
+    assert "~limit = 3 " in shown
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
     deputy.keys("\\a")
     deputy.until_shown("All is done.")
@@ -347,14 +347,14 @@ def test_files_of_any_name_show_their_permission_requests(deputy: Neovim, name: 
         sessions.sessions.s = { id = 's', state = require('deputy.reducer').new() }
         require('deputy.inline').refresh(vim.api.nvim_get_current_buf())"""
     )
-    assert "+ limit = 3" in deputy.everything()
+    assert "~limit = 3 " in deputy.everything()
 
 
 def test_a_buffer_that_is_deleted_and_opened_again_has_its_keys(deputy: Neovim) -> None:
     opened(deputy)
     deputy.command("bdelete")
     deputy.command("edit loop.py")
-    deputy.until_shown("~+ limit = 3")
+    deputy.until_shown("~limit = 3 ")
     deputy.keys("\\a")
     deputy.until_shown("All is done.")
 

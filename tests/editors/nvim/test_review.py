@@ -42,8 +42,8 @@ def test_changes_have_signs_old_lines_and_keys_and_are_kept_and_undone_one_by_on
     changed(deputy)
     deputy.until(lambda: signs(deputy) == ["1 DeputyChangeSign", "2 DeputyChangeSign"])
     shown = deputy.until_shown("fix twice +2 −2 · \\hk keep · \\hu undo")
-    assert "- limit = 2" in shown
-    assert "- rest = 0" in shown
+    assert "~limit = 2 " in shown
+    assert "~rest = 0 " in shown
     deputy.keys("]h")
     assert deputy.lua("return vim.fn.line('.')") == 2
     deputy.keys("\\hu")

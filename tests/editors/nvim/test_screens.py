@@ -22,7 +22,7 @@ def test_a_permission_request_above_the_first_line_is_on_the_screen(workspace: P
     with in_terminal(workspace, 140, 36, "dark") as (nvim, terminal):
         until_asked(nvim, model, "above")
         nvim.until(lambda: terminal.text().startswith("? [fix above] edit_file(loop.py)"))
-        nvim.until(lambda: "\n+ # new " in terminal.text())
+        nvim.until(lambda: "\n# new " in terminal.text())
 
 
 def test_small_window_shows_the_requested_change(workspace: Path, model: str) -> None:
@@ -30,7 +30,7 @@ def test_small_window_shows_the_requested_change(workspace: Path, model: str) ->
     (workspace / "loop.py").write_text("# a\n" * 4 + "# tries\nlimit = 2\nrest = 0\n", "utf-8")
     with in_terminal(workspace, 80, 24, "dark") as (nvim, terminal):
         until_asked(nvim, model, "edit it")
-        nvim.until(lambda: "\nlimit = 2" in terminal.text() and "\n+ limit = 3" in terminal.text())
+        nvim.until(lambda: "\nlimit = 2" in terminal.text() and "\nlimit = 3 " in terminal.text())
         assert terminal.text().startswith("? [fix the limit] edit_file(loop.py)")
 
 

@@ -26,6 +26,16 @@ function M.stop(session, agent_id)
   end)
 end
 
+--- Asks the user whether to stop an agent, or all agents for the primary.
+---@param session deputy.Session
+---@param agent_id string
+---@return boolean
+function M.confirm_stop(session, agent_id)
+  local node = session.state.agents[agent_id]
+  local whom = node and node.parentAgentId and ('[%s]'):format(label_of(session, agent_id)) or 'all agents'
+  return vim.fn.confirm(('Stop %s?'):format(whom), '&Stop\n&Cancel', 2) == 1
+end
+
 --- Stops all agents of the current session. Queued prompts move back into the input area.
 function M.stop_all()
   local session = sessions.get()

@@ -27,27 +27,11 @@ local MOST_LABEL = 30
 
 local SPEAKERS = { user = { 'You', 'DeputyUser' }, assistant = { 'Deputy', 'DeputyAssistant' } }
 
---- Closes a fence that a message leaves open; otherwise it would include all following text.
-local function close_fence(lines)
-  local open
-  for _, line in ipairs(lines) do
-    local fence = line:match('^%s*(```+)') or line:match('^%s*(~~~+)')
-    if fence and not open then
-      open = fence
-    elseif fence and fence:sub(1, #open) == open then
-      open = nil
-    end
-  end
-  if open then
-    table.insert(lines, open)
-  end
-  return lines
-end
-
 local function message(role, content, speaker)
   local who = SPEAKERS[role]
   local item = items.line({ { speaker or who[1], who[2] } })
-  vim.list_extend(item.lines, close_fence(text.lines((content:gsub('%s+$', '')))))
+  item.markdown = #item.lines
+  vim.list_extend(item.lines, text.lines((content:gsub('%s+$', ''))))
   table.insert(item.lines, '')
   return item
 end
@@ -134,6 +118,28 @@ end
 
 local items_of
 
+--- The answer of a sub-agent that has ended: the last message of its transcript.
+local function answer(state, node, look, indent, out)
+  local last = vim.iter(vim.iter(state.transcripts[node.agentId] or {}):rev()):find(function(entry)
+    return entry.type == 'message' and entry.role == 'assistant'
+  end)
+  if not last or not node.endedAt then
+    return
+  end
+  local item = items.new({ agent = node.agentId, entry = last })
+  local lines = text.lines(vim.trim(last.text))
+  for _, line in ipairs(vim.list_slice(lines, 1, MOST_OUTPUT)) do
+    for _, part in ipairs(text.folded(line, look.width - indent, true)) do
+      items.add(item, { { (' '):rep(indent) }, { part, 'DeputyPlain' } })
+    end
+  end
+  if #lines > MOST_OUTPUT then
+    local more = text.plural(#lines - MOST_OUTPUT, 'more line')
+    items.add(item, { { (' '):rep(indent) }, { '… ' .. more, 'DeputyDim' } })
+  end
+  table.insert(out, item)
+end
+
 --- A sub-agent: its line, its open requests and, if unfolded, its calls, its own sub-agents and its error.
 local function block(state, entry, look, indent, out)
   local node = state.agents[entry.agentId]
@@ -143,6 +149,9 @@ local function block(state, entry, look, indent, out)
     items_of(state, node.agentId, look, indent + 2 * INDENT, node.label, out)
   end
   boxes(state, node.agentId, look, indent + INDENT, out)
+  if opened then
+    answer(state, node, look, indent + 2 * INDENT, out)
+  end
   if opened and node.error then
     local why = text.cut(text.one_line(node.error), look.width - indent - 2 * INDENT)
     table.insert(

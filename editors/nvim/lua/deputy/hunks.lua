@@ -36,13 +36,22 @@ local function shift_of(line, moved)
   return by
 end
 
+--- A virtual line. Its text begins where that of the file does, so its sign is at the right.
+---@param line string at most `width - 2` cells
+---@param sign string
+---@param group string
+---@param width integer
+---@return deputy.Piece[]
+function M.row(line, sign, group, width)
+  return { { line .. (' '):rep(width - text.width(line) - 1) .. sign, group } }
+end
+
 --- Virtual lines, folded at the window's width so that all text is visible.
 local function virtual(lines, group, sign, width)
   local shown = {}
   for _, line in ipairs(lines) do
     for index, part in ipairs(text.folded(line, width - 2)) do
-      local line_of = (index == 1 and sign or ' ') .. ' ' .. part
-      table.insert(shown, { { line_of .. (' '):rep(width - text.width(line_of)), group } })
+      table.insert(shown, M.row(part, index == 1 and sign or ' ', group, width))
     end
   end
   return shown

@@ -91,10 +91,21 @@ function M.fork()
   require('deputy.rewind').fork()
 end
 
---- Text for a status line: `Agents: 1 primary, 2 running, 1 finished`; empty while there is no session.
+--- Text for a status line: `Agents: 1 primary, 2 running, 1 finished · context 42 % · $0.73`; empty while there is no session.
 ---@return string
 function M.statusline()
   return require('deputy.statusline').get()
+end
+
+--- Shows what fills the context window.
+function M.context()
+  require('deputy.input').prompt('/context')
+end
+
+--- Makes room in the context window by a summary of the conversation.
+---@param keep string? what the summary must keep
+function M.compact(keep)
+  require('deputy.input').prompt(vim.trim('/compact ' .. (keep or '')))
 end
 
 --- Resumes an interrupted turn.

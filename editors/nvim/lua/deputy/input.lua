@@ -7,6 +7,7 @@ local sessions = require('deputy.session')
 local M = {}
 
 local buffer ---@type integer?
+local waiting = {} ---@type string[] prompts of commands that wait for a session
 
 local function map(modes, key, action, about)
   if key then
@@ -50,6 +51,15 @@ end
 function M.restore(text)
   set_text(vim.trim(text .. '\n\n' .. current_text()))
   require('deputy.panel').open()
+end
+
+--- Puts the prompts of commands that found no server into the input area.
+function M.give_back()
+  local lost = vim.trim(table.concat(waiting, '\n\n'))
+  waiting = {}
+  if lost ~= '' then
+    set_text(vim.trim(lost .. '\n\n' .. current_text()))
+  end
 end
 
 local function send(text, blocks)
@@ -117,7 +127,9 @@ function M.prompt(text, place)
   if place then
     table.insert(blocks, { type = 'resource_link', uri = place.uri, range = place.range })
   end
+  table.insert(waiting, text)
   require('deputy.panel').begin(function()
+    waiting = {}
     send(text, blocks)
   end)
 end

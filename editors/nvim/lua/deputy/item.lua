@@ -7,6 +7,7 @@ local M = {}
 ---@field marks { [1]: integer, [2]: integer, [3]: integer, [4]: string }[] line from 0, columns from and to, group
 ---@field aside string? right-aligned text on the first line
 ---@field about deputy.About?
+---@field markdown integer? first line, from 0, of Markdown, which continues to the end
 
 ---@class deputy.About
 ---@field agent string? id

@@ -159,7 +159,15 @@ local function agent_of(at)
   return at.about.agent or at.node and at.node.agentId
 end
 
-for _, name in ipairs({ 'stop', 'steer', 'revert' }) do
+--- Stops the agent that the line names. On any other line, the user confirms what is stopped.
+function actions.stop(at)
+  local id = agent_of(at)
+  if id and (at.about.agent and not at.about.entry or agents.confirm_stop(at.session, id)) then
+    agents.stop(at.session, id)
+  end
+end
+
+for _, name in ipairs({ 'steer', 'revert' }) do
   actions[name] = function(at)
     local id = agent_of(at)
     if id then

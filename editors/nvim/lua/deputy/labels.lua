@@ -26,6 +26,18 @@ M.CALLS = {
   cancelled = M.STATES.cancelled,
 }
 
+--- Why an agent failed, by `failureReason`.
+local FAILURES = {
+  tool_error = 'a tool failed',
+  approval_denied = 'denied by you',
+  runtime_error = 'gave no answer',
+  model_error = 'the model failed',
+  sub_agent_error = 'gave up',
+  timed_out = 'timed out',
+  budget_exceeded = 'over its budget',
+  interrupted_by_restart = 'interrupted by a restart',
+}
+
 local ICONS = { code_search = '⌕', code_review = '◎', planner = '☰' }
 
 ---@param state deputy.State
@@ -35,7 +47,7 @@ function M.state_of(state, node)
   return reducer.waits(state, node.agentId) and M.STATES.asking or M.STATES[node.status]
 end
 
---- `failed: timed out`, `queued, place 2`, `rate limited, retrying in 4 s`.
+--- `timed out`, `queued, place 2`, `rate limited, retrying in 4 s`.
 ---@param state deputy.State
 ---@param node deputy.AgentNode
 ---@return string
@@ -43,7 +55,7 @@ function M.word_of(state, node)
   if node.status == 'pending' and node.queuePosition then
     return 'queued, place ' .. node.queuePosition
   elseif node.status == 'failed' and node.failureReason then
-    return 'failed: ' .. node.failureReason:gsub('_', ' ')
+    return FAILURES[node.failureReason] or M.STATES.failed[2]
   elseif node.status == 'running' and state.details[node.agentId] then
     return text.one_line(state.details[node.agentId])
   end
@@ -110,6 +122,19 @@ function M.gauge(state)
   local size = node and node.context
   local percent = size and math.floor(100 * size.used / size.window) or 0
   return percent > 0 and ('context %d %%'):format(percent) or ''
+end
+
+--- `$0.73`: what all agents have cost; empty if the price of their models is unknown.
+---@param state deputy.State
+---@return string
+function M.cost(state)
+  local cost = vim.iter(pairs(state.agents)):fold(0, function(sum, _, node)
+    return sum + (node.usage.cost or 0)
+  end)
+  if cost == 0 then
+    return ''
+  end
+  return cost < 0.01 and '<$0.01' or ('$%.2f'):format(cost)
 end
 
 --- `Agents: 1 primary, 2 running, 1 finished`, with queued agents and open approvals. If that is too wide, only running

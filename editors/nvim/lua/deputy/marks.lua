@@ -4,6 +4,7 @@
 local bound_keys = require('deputy.bound_keys')
 local changes = require('deputy.changes')
 local config = require('deputy.config')
+local hunks = require('deputy.hunks')
 local place = require('deputy.place')
 local text = require('deputy.text')
 
@@ -158,8 +159,7 @@ local function old_lines(hunk, width)
       table.insert(lines, { { more, 'DeputyDim' } })
       break
     end
-    local cut = text.cut('- ' .. text.exact(line), width)
-    table.insert(lines, { { cut .. (' '):rep(width - text.width(cut)), 'DeputyDelete' } })
+    table.insert(lines, hunks.row(text.cut(text.exact(line), width - 2), '-', 'DeputyDelete', width))
   end
   return lines
 end

@@ -113,6 +113,7 @@ function Pane:show(items)
   self.items, self.starts = items, starts
   mark(self.buf, items, starts, from)
   self:show_asides()
+  self:show_markdown()
   local last = vim.api.nvim_buf_line_count(self.buf)
   for _, win in ipairs(followers) do
     vim.api.nvim_win_set_cursor(win, { last, 0 })
@@ -122,6 +123,22 @@ function Pane:show(items)
     end)
   end
   self:hold(held)
+end
+
+--- Only messages are Markdown. Elsewhere, in commands and paths, an asterisk is an asterisk.
+function Pane:show_markdown()
+  local parser = vim.treesitter.get_parser(self.buf, nil, { error = false })
+  if not parser then
+    return
+  end
+  local regions = {}
+  for index, item in ipairs(self.items) do
+    if item.markdown then
+      table.insert(regions, { { self.starts[index] + item.markdown, 0, self.starts[index] + #item.lines, 0 } })
+    end
+  end
+  -- Without a region, all would be Markdown.
+  parser:set_included_regions(#regions > 0 and regions or { { { 0, 0, 0, 0 } } })
 end
 
 function Pane:show_asides()

@@ -63,9 +63,8 @@ local function banner(session, node)
     if session.mode and session.mode ~= 'default' then
       table.insert(parts, 'mode ' .. session.mode)
     end
-    local gauge = labels.gauge(session.state)
-    if gauge ~= '' then
-      table.insert(parts, gauge)
+    for _, figure in ipairs({ labels.gauge(session.state), labels.cost(session.state) }) do
+      table.insert(parts, figure ~= '' and figure or nil)
     end
     if session.stale then
       table.insert(parts, 'the server has ended')
@@ -215,10 +214,11 @@ function M.focus()
   vim.api.nvim_set_current_win(window.transcript() or 0)
 end
 
---- Opens the session's windows with the cursor in the input area.
+--- Opens the session's windows, ready to type a prompt.
 function M.open()
   M.begin()
   vim.api.nvim_set_current_win(window.input())
+  vim.cmd('startinsert!')
 end
 
 --- Moves the focus to the input area, if the transcript has one.
@@ -227,9 +227,7 @@ function M.to_input()
     vim.notify('Deputy: this transcript is read-only; `:DeputySteer` sends its agent a message.')
     return
   end
-  window.show_input(input.buffer())
-  vim.api.nvim_set_current_win(window.input())
-  vim.cmd('startinsert!')
+  M.open()
 end
 
 function M.close()
@@ -262,6 +260,7 @@ require('deputy.install').on_step = function(line)
 end
 
 client.on_failure = function(why)
+  input.give_back()
   if window.transcript() and not M.subject() then
     show_text('No session: ' .. why)
   end

@@ -2,7 +2,7 @@
 
 local M = {}
 
---- `Agents: 1 primary, 2 running, 1 finished · context 42 %`; empty if there is no session. Never starts the server.
+--- `Agents: 1 primary, 2 running, 1 finished · context 42 % · $0.73`; empty if there is no session. Never starts the server.
 ---@return string
 function M.get()
   if not package.loaded['deputy.session'] then
@@ -13,8 +13,13 @@ function M.get()
     return ''
   end
   local labels = require('deputy.labels')
-  local gauge = labels.gauge(session.state)
-  return labels.status_line(session.state) .. (gauge ~= '' and ' · ' .. gauge or '')
+  local parts = { labels.status_line(session.state), labels.gauge(session.state), labels.cost(session.state) }
+  return vim
+    .iter(parts)
+    :filter(function(part)
+      return part ~= ''
+    end)
+    :join(' · ')
 end
 
 return M

@@ -27,8 +27,9 @@ local OPTIONS = {
   -- Leave a margin at the border, and hide the marks after the last line.
   statuscolumn = ' ',
   fillchars = 'eob: ',
-  -- A label in brackets is not a link.
-  winhighlight = '@markup.link.markdown_inline:DeputyPlain,@markup.link.label.markdown_inline:DeputyPlain',
+  -- Hide the signs of Markdown, also in the line of the cursor.
+  conceallevel = 2,
+  concealcursor = 'nc',
 }
 
 local function alive(win)
