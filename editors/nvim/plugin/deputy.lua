@@ -14,7 +14,6 @@ for group, link in pairs({
   DeputyAssistant = 'Identifier',
   DeputyHeading = 'Title',
   DeputyDim = 'Comment',
-  DeputyPlain = 'Normal',
   DeputyRunning = 'DiagnosticInfo',
   DeputyDone = 'DiagnosticOk',
   DeputyFailed = 'DiagnosticError',

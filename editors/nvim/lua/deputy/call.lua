@@ -52,12 +52,7 @@ local function output_of(state, entry, look)
   elseif entry.diff then
     return edit_of(entry)
   else
-    lines = text.lines(vim.trim(entry.content or ''))
-    local more = #lines - MOST_OUTPUT
-    lines = vim.list_slice(lines, 1, MOST_OUTPUT)
-    if more > 0 then
-      table.insert(lines, ('… %s'):format(text.plural(more, 'more line')))
-    end
+    lines = text.first(text.lines(vim.trim(entry.content or '')), MOST_OUTPUT)
   end
   return vim.tbl_map(function(line)
     return { line, 'DeputyDim' }
@@ -85,7 +80,15 @@ local function draw(state, entry, look, indent, label)
   local failed = entry.status == 'failed' and not look.open[entry.toolCallId]
   local why = failed and text.one_line(entry.content) or entry.diff and counts_of(entry.diff)
   local beside = why and why ~= '' and left >= SHORTEST and '  ' .. text.cut(why, left) or ''
-  items.add(item, { { (' '):rep(indent) }, { status[1] .. ' ', status[3] }, { title }, { beside, failed and status[3] or 'DeputyDim' } })
+  items.add(
+    item,
+    {
+      { (' '):rep(indent) },
+      { status[1] .. ' ', status[3] },
+      { title },
+      { beside, failed and status[3] or 'DeputyDim' },
+    }
+  )
   for _, line in ipairs(output_of(state, entry, look)) do
     for _, part in ipairs(text.folded(line[1], room - INDENT)) do
       items.add(item, { { (' '):rep(indent + INDENT) }, { part, line[2] } })

@@ -22,6 +22,8 @@ local INDENT = 2
 local SHORTEST = 12
 --- Cells; a label has as many characters, some of which take two cells.
 local MOST_LABEL = 30
+--- Lines of a sub-agent's answer below its line; its transcript has all.
+local MOST_ANSWER = 40
 
 -- -- messages ----------------------------------------------------------------------------------------------------
 
@@ -127,15 +129,10 @@ local function answer(state, node, look, indent, out)
     return
   end
   local item = items.new({ agent = node.agentId, entry = last })
-  local lines = text.lines(vim.trim(last.text))
-  for _, line in ipairs(vim.list_slice(lines, 1, MOST_OUTPUT)) do
+  for _, line in ipairs(text.first(text.lines(vim.trim(last.text)), MOST_ANSWER)) do
     for _, part in ipairs(text.folded(line, look.width - indent, true)) do
-      items.add(item, { { (' '):rep(indent) }, { part, 'DeputyPlain' } })
+      items.add(item, { { (' '):rep(indent) .. part } })
     end
-  end
-  if #lines > MOST_OUTPUT then
-    local more = text.plural(#lines - MOST_OUTPUT, 'more line')
-    items.add(item, { { (' '):rep(indent) }, { '… ' .. more, 'DeputyDim' } })
   end
   table.insert(out, item)
 end

@@ -189,6 +189,18 @@ function M.plural(count, noun)
   return ('%d %s%s'):format(count, noun, count == 1 and '' or 's')
 end
 
+--- The first lines, and how many more there are.
+---@param lines string[]
+---@param most integer
+---@return string[]
+function M.first(lines, most)
+  local first = vim.list_slice(lines, 1, most)
+  if #lines > most then
+    table.insert(first, '… ' .. M.plural(#lines - most, 'more line'))
+  end
+  return first
+end
+
 --- `980`, `3.1k`.
 ---@param count integer
 ---@return string
