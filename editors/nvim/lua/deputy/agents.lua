@@ -32,8 +32,8 @@ end
 ---@return boolean
 function M.confirm_stop(session, agent_id)
   local node = session.state.agents[agent_id]
-  local whom = node and node.parentAgentId and ('[%s]'):format(label_of(session, agent_id)) or 'all agents'
-  return vim.fn.confirm(('Stop %s?'):format(whom), '&Stop\n&Cancel', 2) == 1
+  local which = node and node.parentAgentId and ('[%s]'):format(label_of(session, agent_id)) or 'all agents'
+  return vim.fn.confirm(('Stop %s?'):format(which), '&Stop\n&Cancel', 2) == 1
 end
 
 --- Stops all agents of the current session. Queued prompts move back into the input area.
