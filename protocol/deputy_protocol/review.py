@@ -168,11 +168,13 @@ class ReviewBlameParams(Params):
 
 
 class ApprovedBy(StrEnum):
-    """What approved a change: the user, a rule, or the permission mode; `none` if nothing had to."""
+    """What approved a change: the user, a rule, the permission mode, or the sandbox, which confines the command that
+    made it; `none` if nothing had to."""
 
     USER = "user"
     RULE = "rule"
     MODE = "mode"
+    SANDBOX = "sandbox"
     NONE = "none"
 
 

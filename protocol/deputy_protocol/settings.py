@@ -23,6 +23,7 @@ from deputy_protocol.model import Effort, Thinking
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.session import PermissionMode
 
+_HOST = r"^(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*(?::[0-9]{1,5})?$"
 _ABSOLUTE = r"^(?:~$|~?[/\\]|[A-Za-z]:[/\\])"
 
 Above: TypeAlias = Annotated[Number, Field(gt=0)]
@@ -175,9 +176,16 @@ class ShellSettings(Params):
     timeout: Above = 120.0
     """Timeout in seconds for commands that do not set their own."""
     sandbox: Flag = False
-    """Run commands in a sandbox, without network access and without write access outside the workspace. Uses
+    """Run all commands in a sandbox, without network access and without write access outside the workspace. Uses
     bubblewrap, or namespaces and Landlock, on Linux, and `sandbox-exec` on macOS; without any of them, commands are
     rejected."""
+    auto_approve_sandboxed: Flag = False
+    """Run a command that would need approval in the sandbox without asking, if the sandbox holds on this machine: no
+    network, no change of protected files or outside the workspace, no secrets. If the command fails because of that,
+    you are asked whether to run it again without the sandbox. `deputy doctor` says whether the sandbox holds."""
+    sandbox_hosts: tuple[Annotated[str, Field(pattern=_HOST)], ...] = ()
+    """Hosts to which sandboxed commands can connect, through a proxy: `example.com`, `*.example.com` for every name
+    below it, `host:8080` for a port other than 80 and 443."""
     isolation: Isolation = Isolation.AUTO
     """Whether other processes are out of reach of commands, hooks and MCP servers: they cannot read the environment of
     your editor, and cannot use `sudo`. Needs Linux with user namespaces."""

@@ -254,7 +254,8 @@ async def _check_commands(context: CheckContext) -> CheckResult:
 
 
 async def _check_sandbox(context: CheckContext) -> CheckResult:
-    found = await doctor_commands.check_sandbox(wanted=context.settings.shell.sandbox)
+    shell = context.settings.shell
+    found = await doctor_commands.check_sandbox(wanted=shell.sandbox, auto_approved=shell.auto_approve_sandboxed)
     return CheckResult("sandbox", found.ok, found.message, found.action)
 
 

@@ -1,11 +1,9 @@
 """Checks of ``deputy doctor`` about running commands: each runs one and looks at what it could do."""
 
 import os
-import socket
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Final
 
 import anyio
@@ -14,7 +12,8 @@ import anyio.to_thread
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.shell.confinement import isolation_problem
 from deputy_agents.shell.process import Launch, guarded_command
-from deputy_agents.shell.sandbox import mechanism
+from deputy_agents.shell.sandbox import broker_problem, mechanism
+from deputy_agents.shell.trust import broken_promises
 
 _TIMEOUT: Final = 20.0
 _KEYS: Final = (
@@ -57,19 +56,33 @@ def _isolation_action() -> str:
     )
 
 
-async def check_sandbox(*, wanted: bool) -> Finding:
-    """What provides the sandbox, and whether it holds. It fails only if the sandbox is ``wanted``."""
+async def check_sandbox(*, wanted: bool, auto_approved: bool) -> Finding:
+    """What provides the sandbox, whether it holds, and whether commands can run in it in place of being approved. It
+    fails only if what is ``wanted`` or ``auto_approved`` does not hold."""
+    needed = wanted or auto_approved
     try:
         found = await anyio.to_thread.run_sync(mechanism)
-        broken = await _broken_promises()
+        problem = await anyio.to_thread.run_sync(broker_problem)
+        broken = await anyio.to_thread.run_sync(broken_promises) if problem is None else ()
     except ToolError as error:
-        return Finding(not wanted, f"There is no sandbox: {error}" if wanted else _no_sandbox(error))
-    except (OSError, TimeoutError) as error:
-        return Finding(not wanted, f"The sandbox does not run: {error or 'timeout'}")
-    state = "on" if wanted else "off (setting `shell.sandbox`)"
+        return Finding(not needed, f"There is no sandbox: {error}" if needed else _no_sandbox(error))
+    except (OSError, TimeoutExpired) as error:
+        return Finding(not needed, f"The sandbox does not run: {error}")
+    state = f"It is {_state(wanted)} (`shell.sandbox`), automatic approval is {_state(auto_approved)}."
+    if problem is not None:
+        message = (
+            f"Works with {found.value}: no network, no writing outside the workspace. {state} Commands cannot run in "
+            f"it in place of being approved, because new protected files could be created: {problem}."
+        )
+        return Finding(not auto_approved, message, "Commands ask as before." if auto_approved else "")
     if broken:
         return Finding(False, f"The sandbox ({found.value}) does not hold: {', '.join(broken)}.", "Do not rely on it.")
-    return Finding(True, f"Works with {found.value}: no network, no writing outside the workspace. It is {state}.")
+    promises = "no network, no change of protected files or outside the workspace, no secrets"
+    return Finding(True, f"Works with {found.value}: {promises}. {state}")
+
+
+def _state(on: bool) -> str:
+    return "on" if on else "off"
 
 
 def _no_sandbox(error: ToolError) -> str:
@@ -77,35 +90,8 @@ def _no_sandbox(error: ToolError) -> str:
     return f"Not available, and off: {reason}."
 
 
-async def _broken_promises() -> Sequence[str]:
-    """What a sandboxed command could do although it must not."""
-    async with anyio.TemporaryDirectory(prefix="deputy-doctor-") as folder:
-        root, outside = await anyio.Path(folder, "workspace").resolve(), anyio.Path(folder, "outside")
-        await root.mkdir()
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            port = listening.getsockname()[1]
-            text = f"echo x > {outside}; echo x >/dev/tcp/127.0.0.1/{port}; echo x > inside && echo ran"
-            output = await _output(f"{{ {text}; }} 2>/dev/null", str(root), sandbox=True)
-            was_reached = _was_reached(listening)
-        broken = {
-            "a command does not run in it": output != "ran" or not await (root / "inside").exists(),
-            "a command wrote outside the workspace": await outside.exists(),
-            "a command reached the network": was_reached,
-        }
-        return [promise for promise, is_broken in broken.items() if is_broken]
-
-
-def _was_reached(listening: socket.socket) -> bool:
-    listening.setblocking(False)
-    try:
-        listening.accept()[0].close()
-    except BlockingIOError:
-        return False
-    return True
-
-
-async def _output(text: str, folder: str, *, sandbox: bool = False) -> str:
-    launch = Launch(text, folder, folder, writable=(Path(folder),) if sandbox else None)
+async def _output(text: str, folder: str) -> str:
+    launch = Launch(text, folder, folder)
     with anyio.fail_after(_TIMEOUT):
         async with guarded_command(launch) as command:
             chunks = [chunk async for chunk in command.output]

@@ -194,7 +194,7 @@ ENUMS = {
     "RuleAction": "allow ask deny",
     "DefinitionMode": "primary subagent all",
     "FileStatus": "created modified deleted",
-    "ApprovedBy": "user rule mode none",
+    "ApprovedBy": "user rule mode sandbox none",
     "ReviewState": "unreviewed kept",
     "OnConflict": "stop skip",
     "TurnOrigin": "user task_end command",

@@ -158,9 +158,8 @@ async def test_isolation_and_sandbox_are_tried(tmp_path: Path) -> None:
     found = await results(context(tmp_path))
     assert found["commands"] == CheckResult("commands", True, "Commands are isolated: they cannot see other processes.")
     assert found["sandbox"].ok
-    assert (
-        "no network, no writing outside the workspace. It is off (setting `shell.sandbox`)." in found["sandbox"].message
-    )
+    promises = "no network, no change of protected files or outside the workspace, no secrets"
+    assert f"{promises}. It is off (`shell.sandbox`), automatic approval is off." in found["sandbox"].message
 
 
 @pytest.mark.asyncio
@@ -194,10 +193,28 @@ async def test_a_missing_sandbox_is_an_error_only_if_it_is_on(
 async def test_a_sandbox_that_does_not_hold_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run without it here, but the check does not know."""
     monkeypatch.setattr(doctor_commands, "mechanism", lambda: Mechanism.BUBBLEWRAP)
-    monkeypatch.setattr("deputy_agents.shell.sandbox.sandboxed", lambda command, writable, cwd: Start(tuple(command)))
+    monkeypatch.setattr("deputy_agents.shell.trust.sandboxed", lambda command, *_: Start(tuple(command)))
     found = (await results(context(tmp_path)))["sandbox"]
     assert not found.ok
-    assert "a command wrote outside the workspace, a command reached the network" in found.message
+    for promise in (
+        *("created a protected file", "changed a protected file", "read a secret"),
+        *("wrote outside the workspace", "reached the network"),
+    ):
+        assert f"a command {promise}" in found.message
+
+
+@pytest.mark.requirement("Q3")
+@pytest.mark.asyncio
+async def test_automatic_approval_that_cannot_hold_is_an_error_only_if_it_is_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_commands, "broker_problem", lambda: "the kernel does not have Landlock")
+    for auto_approved in (True, False):
+        shell = ShellSettings(auto_approve_sandboxed=auto_approved)
+        found = (await results(context(tmp_path, Settings(shell=shell))))["sandbox"]
+        assert found.ok is not auto_approved
+        assert "Commands cannot run in it in place of being approved" in found.message
+        assert "the kernel does not have Landlock" in found.message
 
 
 @pytest.mark.requirement("M4")

@@ -5,12 +5,13 @@ from enum import StrEnum
 
 
 class Approval(StrEnum):
-    """What approved a change: the user, a rule, or the permission mode; ``NONE`` if nothing had to, or it is not
-    known."""
+    """What approved a change: the user, a rule, the permission mode, or the sandbox, which confines the command that
+    made it; ``NONE`` if nothing had to, or it is not known."""
 
     USER = "user"
     RULE = "rule"
     MODE = "mode"
+    SANDBOX = "sandbox"
     NONE = "none"
 
 

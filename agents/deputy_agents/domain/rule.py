@@ -57,6 +57,8 @@ class AccessRequest:
     """The beginning of the subject that a rule must spell out, without wildcards, to allow it."""
     lasting: str | None = None
     """The pattern of the rule for a lasting answer. ``None``: the pattern of exactly this subject."""
+    confined: bool = False
+    """It is done in the sandbox, so no mode asks about it."""
     part_of: "AccessRequest | None" = None
     """The request for all of a line that is not understood, so that this seems to be a part of it and may be another
     thing. A lasting approval is for that line alone, and covers this request."""

@@ -87,12 +87,16 @@ class Root:
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
     """``env`` names environment variables that commands get in addition to the default ones; ``*`` matches any text.
-    ``timeout`` is the default timeout of a command. ``sandbox`` runs commands in a sandbox. ``isolated`` keeps other
-    processes out of reach of commands, hooks and MCP servers where the system can."""
+    ``timeout`` is the default timeout of a command. ``sandbox`` runs all commands in a sandbox. With
+    ``auto_approve_sandboxed``, a command that would need approval runs in the sandbox without it. ``sandbox_hosts`` are
+    hosts to which sandboxed commands can connect. ``isolated`` keeps other processes out of reach of commands, hooks
+    and MCP servers where the system can."""
 
     env: tuple[str, ...] = ()
     timeout: float = 120
     sandbox: bool = False
+    auto_approve_sandboxed: bool = False
+    sandbox_hosts: tuple[str, ...] = ()
     isolated: bool = True
 
 

@@ -6,7 +6,7 @@ is combined with that of its parent, so that a child is never allowed more than 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import SESSION, AccessRequest, Action, DecisionKind, Rule
@@ -84,6 +84,10 @@ _ASKED = {
     Action.CALL: "The mode {mode} asks before it uses tools of MCP servers; a rule for {tool} allows it.",
 }
 """Why a mode asks, and what changes that."""
+_CONFINABLE = frozenset({Action.EXECUTE, Action.EDIT})
+"""Actions of a command that the sandbox confines. It hides secrets and does not let protected files be changed, so a
+command that is known to need one of them asks."""
+_CONFINED = "It runs in the sandbox, which the setting shell.autoApproveSandboxed allows."
 _BY_RULE = {_ALLOW: "allows it", _DENY: "denies it"}
 _BY_MODE_TEXT = {_ALLOW: "which the mode {} allows", _DENY: "which the mode {} denies"}
 
@@ -126,8 +130,15 @@ def _by_own_policy(policy: Policy, request: AccessRequest) -> Decision:
     return _strictest(by_rules) if by_rules else by_mode
 
 
+def confined(requests: Iterable[AccessRequest]) -> Sequence[AccessRequest]:
+    """``requests`` of a command as they are if it runs in the sandbox."""
+    return [replace(one, confined=True) if one.action in _CONFINABLE else one for one in requests]
+
+
 def _by_mode(mode: PermissionMode, request: AccessRequest) -> Decision:
     kind = _BY_MODE[request.action][mode.rank]
+    if kind is _ASK and request.confined:
+        return Decision(_ALLOW, _CONFINED)
     if kind is _ASK:
         return Decision(_ASK, _ASKED[request.action].format(mode=mode.value, tool=request.tool))
     description = f"{request.tool} {_DESCRIPTIONS[request.action]}"

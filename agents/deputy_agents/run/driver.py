@@ -22,7 +22,7 @@ from deputy_agents.domain.errors import DeputyError, InvalidTransition
 from deputy_agents.domain.event import MessageAdded
 from deputy_agents.domain.hook import When
 from deputy_agents.domain.ids import new_id
-from deputy_agents.domain.message import Block, Image, Message
+from deputy_agents.domain.message import Block, Image, Message, ToolUse
 from deputy_agents.domain.outcome import Ending, Failed, FailureReason, LimitReached
 from deputy_agents.editor import mention, references
 from deputy_agents.editor.completion import Completions, complete
@@ -59,7 +59,7 @@ from deputy_agents.run.effect import (
     ToolCompleted,
     UserPrompt,
 )
-from deputy_agents.run.gate import Gate
+from deputy_agents.run.gate import Cleared, Gate
 from deputy_agents.run.hook_runner import HookRunner
 from deputy_agents.run.host import AgentTree, Host, PrimaryTurns, emit
 from deputy_agents.run.model_requests import ModelRequests
@@ -332,7 +332,20 @@ class Driver:
         await self._hold_slot()
         call = self._gate.take(effect.use)
         output = await self._calls.run(effect.use, cast("Tool", call.tool), call.args, approved=call.approved)
+        if output.refused:
+            output = await self._run_outside(effect.use, call, output)
         return ToolCompleted(effect.id, output.content, output.is_error, output.images, output.reports)
+
+    async def _run_outside(self, use: ToolUse, call: Cleared, output: ToolOutput) -> ToolOutput:
+        """Runs a call again that failed because of the sandbox, without it, if the user approves."""
+        async with self._calls.asks_user(use.id):
+            answer = await self._gate.ask_outside(use, call, output.refused)
+        if isinstance(answer, CallDenied):
+            return replace(output, content=f"{output.content}\n[not run outside the sandbox: {answer.text}]")
+        call = self._gate.take(use)
+        output = await self._calls.run(use, cast("Tool", call.tool), call.args, approved=call.approved)
+        notes = "".join(f"\n[the user: {note.text}]" for note in answer.notes)
+        return replace(output, content=f"{output.content}{notes}\n[ran again, outside the sandbox]")
 
     async def _start_children(self, effect: StartChildren) -> Input:
         call = self._gate.take(effect.use)

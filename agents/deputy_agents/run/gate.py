@@ -17,7 +17,7 @@ from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import ToolUse
 from deputy_agents.domain.preview import DiffPreview
 from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind, Rule, RuleScope
-from deputy_agents.permission.decide import Decision, decide, decide_all
+from deputy_agents.permission.decide import Decision, confined, decide, decide_all
 from deputy_agents.permission.inbox import PermissionOutcome
 from deputy_agents.permission.rule_patterns import can_allow, lasting_rules, rule_text
 from deputy_agents.run.agent import Agent, AnyTool
@@ -87,12 +87,15 @@ class Gate:
     _cleared: dict[str, Cleared] = field(default_factory=dict[str, Cleared])
     _prepared: dict[str, Prepared] = field(default_factory=dict[str, Prepared])
     """The calls of the reply that is being decided about, as far as they are not denied."""
+    _confined: dict[str, _Pending] = field(default_factory=dict[str, _Pending])
+    """The permission requests for calls that the sandbox confines, which are asked if they fail because of it."""
 
     async def decide(self, uses: Sequence[ToolUse]) -> Mapping[str, CallDecision]:
         """A decision for every call, in order, before any of them runs. Each preview assumes those before it."""
         self._pending.clear()
         self._cleared.clear()
         self._prepared.clear()
+        self._confined.clear()
         proposed: dict[Path, str] = {}
         decisions = {use.id: await self._decide(use, proposed) for use in uses}
         await self._apply_all_hooks(uses, decisions)
@@ -102,7 +105,20 @@ class Gate:
     async def ask(self, use: ToolUse) -> CallAllowed | CallDenied:
         """Asks the user about a call for which :meth:`decide` returned ``CallNeedsApproval``, and waits for the
         answer."""
-        pending = self._pending.pop(use.id)
+        return await self._ask(use, self._pending.pop(use.id))
+
+    async def ask_outside(self, use: ToolUse, call: Cleared, refused: Sequence[str]) -> CallAllowed | CallDenied:
+        """Asks the user whether a call that failed because of the sandbox runs again, outside it. ``refused`` is what
+        the sandbox did not allow, as words that follow "to"."""
+        pending = self._confined.pop(use.id)
+        first, more = refused[0], len(refused) - 1
+        and_more = f" (and {more} more)" if more else ""
+        reason = f"The sandbox did not allow it to {visible(first)}{and_more}. Approve to run it again without sandbox."
+        pending.request = replace(pending.request, reason=reason)
+        self._cleared[use.id] = call
+        return await self._ask(use, pending)
+
+    async def _ask(self, use: ToolUse, pending: _Pending) -> CallAllowed | CallDenied:
         answer = await self.hooks.permission(use)
         if answer.blocks:
             return CallDenied(answer.reason)
@@ -135,13 +151,20 @@ class Gate:
             logger.exception("agent %s: the gate failed on call %s", self.agent.id, use.id)
             self.calls.announce(use)
             return CallDenied("Not run: an internal error kept the permission gate from deciding.")
-        decision = decide_all(self.host.policy(self.agent), prepared.access)
+        policy = self.host.policy(self.agent)
+        asked = decision = decide_all(policy, prepared.access)
+        if asked.kind is DecisionKind.ASK and prepared.confinable:
+            decision = decide_all(policy, confined(prepared.access))
         self.calls.announce(use, prepared, decision)
         if decision.kind is DecisionKind.DENY:
             return CallDenied(f"Denied: {decision.reason}")
         if (complete := prepared.complete) is not None and complete.new_text is not None:
             proposed[Path(complete.path)] = complete.new_text
         self._prepared[use.id] = prepared
+        if decision.kind is DecisionKind.ALLOW and asked.kind is DecisionKind.ASK:
+            self._confined[use.id] = self._request(use, prepared, asked)
+            self._approve(use, Approval.SANDBOX)
+            return CallAllowed()
         if decision.kind is DecisionKind.ALLOW:
             self._approve(use, Approval.RULE if decision.rule else Approval.MODE)
             return CallAllowed()

@@ -1,7 +1,7 @@
 """The tool calls of one agent: runs them, and publishes what clients see of each."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -101,10 +101,12 @@ class ToolCalls:
                 host.background_processes,
                 all_agents=not agent.is_child,
                 reading=host.settings.permissions.reading_commands,
+                private_hosts=host.settings.web.allow_private,
             ),
             editors=host.editors,
             show_output=partial(self._show, call_id),
             approved=approved is Approval.USER,
+            confined=approved is Approval.SANDBOX,
             cover=partial(host.covering, agent, call_id, approved),
             ask_input=partial(self._ask_input, call_id),
         )
@@ -150,10 +152,16 @@ class ToolCalls:
         title = agent.title(f"{form.server or ASK_USER}({visible(form.about)})")
         request = InputRequest(new_id(), agent.ref, title, form, call_id)
         self.notify("elicitation_dialog", f"Deputy needs your input: {title}")
+        async with self.asks_user(call_id):
+            return await self.host.inbox.ask_input(request, agent.run)
+
+    @asynccontextmanager
+    async def asks_user(self, call_id: str) -> AsyncGenerator[None]:
+        """Wraps the wait of a running call for the user."""
         self.asking.add(call_id)
         async with self.waits_for_user():
             try:
-                return await self.host.inbox.ask_input(request, agent.run)
+                yield
             finally:
                 self.asking.discard(call_id)
 

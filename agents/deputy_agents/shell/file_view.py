@@ -2,6 +2,7 @@
 hidden."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,9 @@ _SECRETS: Final = (
     ("Library", "Cookies"),
 )
 """Folders of the home folder with keys and cookies, in addition to those that the gate considers secret."""
+_OF_PEOPLE: Final = ("/home", "/root", "/mnt", "/media", "/Users", "/Volumes")
+"""Folders with the files of people."""
+_PACKAGES: Final = Path(__file__).parents[2]
 _SOCKETS: Final = Path("/proc/net/unix")
 
 
@@ -42,20 +46,43 @@ class Mount(NamedTuple):
     path: str
 
 
-def file_view(roots: Sequence[Path], environ: Mapping[str, str] = os.environ) -> list[Mount]:
-    """The mounts for a command that may write ``roots``, folders before what is in them. Names only what exists."""
+def file_view(
+    roots: Sequence[Path],
+    environ: Mapping[str, str] = os.environ,
+    *,
+    readable: Sequence[Path] = (),
+    hidden: Mapping[str, str] | None = None,
+) -> list[Mount]:
+    """The mounts for a command that may write ``roots``, folders before what is in them. Names only what exists.
+    ``hidden`` are secrets in these and in the folders ``readable``, for a command that must not see private files: what
+    other files people have is hidden from it too."""
     home = Path(environ.get("HOME") or Path.home())
+    emptied = {**(_kinds(HIDDEN, [*_OF_PEOPLE, home]) if hidden is not None else {}), **_kinds(SCRATCH, _SCRATCH)}
     places = {
+        **emptied,
+        **{path: READ_ONLY for path in _tools(home, environ) if _closest(path, emptied) is not None},
         **_kinds(HIDDEN, [_RUNTIME, environ.get("XDG_RUNTIME_DIR", ""), state_folder(environ)]),
-        **_kinds(SCRATCH, _SCRATCH),
         **_kinds(READ_ONLY, _SYSTEM),
         **dict(_secrets(home)),
         **{path: READ_ONLY for root in roots for path in _protected(root)},
+        **_kinds(READ_ONLY, readable),
         **_kinds(WRITABLE, roots),
+        **(hidden or {}),
     }
     places |= {path: HIDDEN_FILE for path in _sockets() if _kind_above(path, places) != WRITABLE}
     shown = [path for path, kind in places.items() if kind in (WRITABLE, READ_ONLY) or not _is_empty(path, places)]
     return [Mount(places[path], path) for path in sorted(shown, key=lambda path: (len(Path(path).parts), path))]
+
+
+def _tools(home: Path, environ: Mapping[str, str]) -> Iterator[str]:
+    """What commands need although it is in a folder that is emptied: settings and tools in the home folder, which start
+    with a dot, its programs on the PATH with the folder around them, and what runs this module."""
+    home = home.resolve()
+    yield from (os.path.realpath(home / name) for name in _names(home) if name.startswith("."))
+    for folder in map(Path.resolve, map(Path, environ.get("PATH", "").split(os.pathsep))):
+        if home in folder.parents:
+            yield str(folder if folder.parent == home else folder.parent)
+    yield from (os.path.realpath(folder) for folder in (sys.prefix, sys.base_prefix, _PACKAGES))
 
 
 def _kinds(kind: str, paths: Iterable[Path | str]) -> dict[str, str]:
@@ -64,7 +91,13 @@ def _kinds(kind: str, paths: Iterable[Path | str]) -> dict[str, str]:
 
 def _kind_above(path: str, places: Mapping[str, str]) -> str | None:
     """What the closest place above ``path`` is."""
-    return next((places[str(one)] for one in Path(path).parents if str(one) in places), None)
+    above = _closest(path, places)
+    return None if above is None else places[above]
+
+
+def _closest(path: str, places: Mapping[str, str]) -> str | None:
+    """The closest place above ``path``."""
+    return next((str(one) for one in Path(path).parents if str(one) in places), None)
 
 
 def _is_empty(path: str, places: Mapping[str, str]) -> bool:

@@ -93,7 +93,8 @@ def _isolate(control: int, report: int, sandbox: list[str] | None) -> None:
         else:
             isolation.enter_sandbox(list(zip(sandbox[1::2], sandbox[2::2], strict=True)), sandbox[0])
     except OSError as error:
-        os.write(1 if control == 0 else 2, f"The command could not be isolated: {error.strerror}\n".encode())
+        place = f" {error.filename}" if error.filename else ""
+        os.write(1 if control == 0 else 2, f"The command could not be isolated: {error.strerror}{place}\n".encode())
         _report(report, NOT_ISOLATED, 0, 0)
         os._exit(1)
 

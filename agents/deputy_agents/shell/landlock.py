@@ -11,7 +11,7 @@ import os
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
-_MIN_VERSION = 2
+MIN_VERSION = 2
 """The first version that allows moving a file to another folder."""
 
 _WRITE_FILE, _TRUNCATE, _IOCTL_DEVICE = 1 << 1, 1 << 14, 1 << 15
@@ -40,7 +40,7 @@ def restrict_writes(folders: list[str]) -> None:
         OSError: the kernel does not support it.
     """
     found = version()
-    if found < _MIN_VERSION:
+    if found < MIN_VERSION:
         raise OSError(errno.ENOSYS, "Landlock is not available")
     rights = sum(bits for since, bits in _RIGHTS.items() if since <= found)
     ruleset = _call(_CREATE_RULESET, ctypes.byref(ctypes.c_uint64(rights)), ctypes.c_size_t(8), 0)

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from signal import SIGKILL
 from typing import Final
 
@@ -18,7 +17,8 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from deputy_agents.concurrency.owned_process import kill, release, start_process
 from deputy_agents.concurrency.uninterrupted import uninterrupted
 from deputy_agents.domain.ids import new_id
-from deputy_agents.shell.confinement import Start, guard_command, plan_command, plan_program
+from deputy_agents.shell.channel import Channel, open_channel
+from deputy_agents.shell.confinement import Confinement, Start, guard_command, plan_command, plan_program
 from deputy_agents.shell.environment import environment
 from deputy_agents.shell.orphans import end_orphans
 
@@ -39,15 +39,15 @@ _REPORT: Final = re.compile(rb"\n-?\d+ \d+ \d+\n\Z")
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A command to run. ``text`` is a line of bash, ``cwd`` the working directory as the guard opens it, and
-    ``shown_cwd`` its path. ``variables`` are names of environment variables that are passed on. ``writable`` are the
-    folders that a sandboxed command may write (``None``: no sandbox). ``isolated`` keeps other processes out of reach
+    ``shown_cwd`` its path. ``variables`` are names of environment variables that are passed on. ``confinement``
+    is what a sandboxed command may do (``None``: no sandbox). ``isolated`` keeps other processes out of reach
     where the system can. ``added`` are further environment variables with their values."""
 
     text: str
     cwd: str
     shown_cwd: str
     variables: tuple[str, ...] = ()
-    writable: tuple[Path, ...] | None = None
+    confinement: Confinement | None = None
     isolated: bool = True
     added: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -66,9 +66,10 @@ class GuardedProcess:
     """A running command, created by :func:`guarded_command`, or by :func:`guarded_program` with the descriptor of its
     control pipe, whose closing ends the program."""
 
-    def __init__(self, process: Process, control: int | None = None) -> None:
+    def __init__(self, process: Process, control: int | None = None, channel: Channel | None = None) -> None:
         self._process = process
         self._control = control
+        self._channel = channel
         self._errors = bytearray()
         self.ended: ExitStatus | None = None
         """How it ended; ``None`` until that is known."""
@@ -89,6 +90,11 @@ class GuardedProcess:
     def errors(self) -> str:
         """The last part of the error output of a program started by :func:`guarded_program`."""
         return self._errors.decode(errors="replace")
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """What the sandbox has refused to the command until now, as words that follow "to"."""
+        return self._channel.refusals() if self._channel else ()
 
     async def wait(self) -> ExitStatus:
         """Wait until the command and every process that it started have ended."""
@@ -133,13 +139,13 @@ async def guarded_command(launch: Launch) -> AsyncGenerator[GuardedProcess]:
     Raises:
         ToolError: this machine does not meet the requirements.
     """
-    start = await to_thread.run_sync(
-        partial(plan_command, launch.text, launch.shown_cwd, launch.writable, isolated=launch.isolated)
-    )
     env = environment(launch.variables, launch.shown_cwd, new_id()) | dict(launch.added)
-    process = await _start(0, start, launch.cwd, env)
-    async with _ending(GuardedProcess(process), process) as running:
-        yield running
+    async with open_channel(launch.confinement) as (channel, of_command):
+        plan = partial(plan_command, launch.text, launch.shown_cwd, launch.confinement, of_command)
+        start = await to_thread.run_sync(partial(plan, isolated=launch.isolated))
+        process = await _start(0, start, launch.cwd, env, of_command)
+        async with _ending(GuardedProcess(process, channel=channel), process) as running:
+            yield running
 
 
 @asynccontextmanager
@@ -172,7 +178,7 @@ async def guarded_program(
         yield running
 
 
-async def _start(control: int, start: Start, cwd: str, env: Mapping[str, str]) -> Process:
+async def _start(control: int, start: Start, cwd: str, env: Mapping[str, str], *passed: int) -> Process:
     """Start a guard with its command; ``control`` is the reading end of its control pipe."""
     return await start_process(
         guard_command(start, GRACE, control),
@@ -182,7 +188,7 @@ async def _start(control: int, start: Start, cwd: str, env: Mapping[str, str]) -
         cwd=cwd,
         env=env,
         start_new_session=True,
-        pass_fds=(control,) if control else (),
+        pass_fds=tuple(fd for fd in (control, *passed) if fd > 0),
     )
 
 

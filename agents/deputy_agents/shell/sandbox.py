@@ -5,33 +5,27 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.shell.confinement import PROBE_TIMEOUT, Start, probe
+from deputy_agents.files.paths import config_folder, state_folder
+from deputy_agents.shell import landlock, syscall_filter
+from deputy_agents.shell.confinement import PROBE_TIMEOUT, Confinement, Start, probe
 from deputy_agents.shell.file_view import Mount, file_view
 from deputy_agents.shell.guard import SANDBOXED
-from deputy_agents.shell.mount_kinds import HIDDEN, HIDDEN_FILE, READ_ONLY, SCRATCH, WRITABLE
+from deputy_agents.shell.mount_kinds import HIDDEN, HIDDEN_FILE, SCRATCH, WRITABLE
+from deputy_agents.shell.seatbelt import seatbelt_profile
+from deputy_agents.shell.workspace_scan import scan_workspace
 
+_BROKER: Final = str(Path(__file__).with_name("broker.py"))
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - the private one of the sandbox
 _KERNEL: Final = "/proc/sys"
 """Settings of the kernel, some of which name programs. Root may write them even without any capability."""
 _SEATBELT: Final = "/usr/bin/sandbox-exec"
-_SEATBELT_BASE: Final = """\
-(version 1)
-(allow default)
-(deny network*)
-(deny appleevent-send)
-(deny job-creation)
-(deny lsopen)
-(deny file-write*)
-(allow file-write*
-  (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/stdout") (literal "/dev/stderr")
-  (regex #"^/dev/fd/[0-9]+$"))
-"""
 
 
 class Mechanism(Enum):
@@ -42,21 +36,57 @@ class Mechanism(Enum):
     SEATBELT = "sandbox-exec"
 
 
-def sandboxed(command: Sequence[str], writable: Sequence[Path], cwd: str) -> Start:
-    """Wrap ``command``, which may write the folders ``writable`` only, with the working directory ``cwd``. It may block
-    for a moment.
+def sandboxed(command: Sequence[str], confinement: Confinement, cwd: str, channel: int) -> Start:
+    """Wrap ``command`` with the working directory ``cwd``. ``channel`` is the descriptor of the socket to which the
+    broker reports. It may block for some seconds in a large workspace.
 
     Raises:
-        ToolError: this machine has nothing that provides the sandbox; the command does not run without it.
+        ToolError: this machine has nothing that provides the sandbox, or not what the confinement needs; the command
+            does not run without it.
     """
-    found, mounts = mechanism(), file_view(writable)
-    match found:
-        case Mechanism.BUBBLEWRAP:
-            return Start((*_bubblewrap(mounts, cwd), *command))
-        case Mechanism.NAMESPACES:
-            return Start(tuple(command), SANDBOXED, (cwd, *(text for one in mounts for text in one)))
-        case Mechanism.SEATBELT:
-            return Start((_SEATBELT, "-p", seatbelt_profile(mounts), *command))
+    found, scan = mechanism(), scan_workspace((*confinement.roots, *confinement.readable))
+    hidden = scan.hidden if confinement.private else None
+    mounts = file_view(confinement.roots, readable=confinement.readable, hidden=hidden)
+    if found is Mechanism.SEATBELT:
+        return Start((_SEATBELT, "-p", seatbelt_profile(mounts), *command))
+    problem = broker_problem()
+    if problem is None:
+        command = broker_command(command, confinement, mounts, scan.protected, channel)
+    elif confinement.private:
+        raise ToolError(f"The command cannot be confined: {problem}.")
+    return _in_namespaces(found, command, mounts, cwd)
+
+
+def _in_namespaces(found: Mechanism, command: Sequence[str], mounts: Sequence[Mount], cwd: str) -> Start:
+    if found is Mechanism.BUBBLEWRAP:
+        return Start((*_bubblewrap(mounts, cwd), *command))
+    return Start(tuple(command), SANDBOXED, (cwd, *(text for one in mounts for text in one)))
+
+
+def broker_command(
+    command: Sequence[str], confinement: Confinement, mounts: Sequence[Mount], protected: Iterable[str], channel: int
+) -> tuple[str, ...]:
+    """The command line of a broker that runs ``command``; see ``broker.py``."""
+    free = (*(path for kind, path in mounts if kind == SCRATCH), _SHARED_MEMORY)
+    own = (*protected, *(str(path) for path in (config_folder(os.environ), state_folder(os.environ)) if path))
+    broker = (sys.executable, "-I", "-S", _BROKER, str(channel), "1" if confinement.hosts else "0")
+    return (*broker, *free, "--", *map(str, confinement.roots), "--", *own, "--", *command)
+
+
+@cache
+def broker_problem() -> str | None:
+    """Why names that do not exist yet cannot be protected on this machine; ``None`` if they can.
+
+    Raises:
+        ToolError: there is no sandbox at all.
+    """
+    if mechanism() is Mechanism.SEATBELT:
+        return None
+    if not syscall_filter.is_supported():
+        return f"system calls of {os.uname().machine} are not known"
+    if landlock.version() < landlock.MIN_VERSION:
+        return "the kernel does not have Landlock, or an old version (Linux 5.19 or newer has what is needed)"
+    return probe(_in_namespaces(mechanism(), broker_command(("true",), Confinement(()), (), (), 2), (), "/"))
 
 
 @cache
@@ -118,19 +148,3 @@ def _bubblewrap(mounts: Sequence[Mount], cwd: str) -> list[str]:
         *separate,
         *("--unshare-cgroup-try", "--cap-drop", "ALL", "--new-session", "--die-with-parent", "--chdir", cwd, "--"),
     ]
-
-
-def seatbelt_profile(mounts: Sequence[Mount]) -> str:
-    """The rules for ``sandbox-exec`` of macOS, of which the last that matches counts."""
-    allowed = {
-        WRITABLE: "(allow file-write* (subpath {0}))",
-        SCRATCH: "(allow file-write* (subpath {0}))",  # macOS has no private folders
-        READ_ONLY: "(deny file-write* (subpath {0}))",
-        HIDDEN: "(deny file-read* file-write* (subpath {0}))",
-        HIDDEN_FILE: "(deny file-read* file-write* (literal {0}))",
-    }
-    return _SEATBELT_BASE + "".join(f"{allowed[kind].format(_quoted(path))}\n" for kind, path in mounts)
-
-
-def _quoted(path: str) -> str:
-    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -100,6 +100,8 @@ class CommandContext:
     """Whether the agent may also see and stop the background processes of other agents."""
     reading: bool = False
     """Whether commands that are known to only read need no approval."""
+    private_hosts: bool = False
+    """Whether the hosts of sandboxed commands may be on this machine and in private networks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ class ToolContext:
     """Shows the user further output of the call while it runs."""
     approved: bool = False
     """Whether the user was asked about this call and approved it. Otherwise rules or the mode allowed it."""
+    confined: bool = False
+    """Whether the call was allowed only because the sandbox confines it."""
     cover: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Wraps what may change files by other ways than ``record_change``, such as a command."""
     ask_input: Callable[[InputForm], Awaitable[InputOutcome]] = _nobody_to_ask
@@ -148,6 +152,8 @@ class Prepared:
     locations: tuple[Location, ...] = ()
     preview: Preview | None = None
     complete: DiffPreview | None = None
+    confinable: bool = False
+    """Whether the call can run in the sandbox in place of asking the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +170,8 @@ class ToolOutput:
     """The result of a call. The model reads ``content``, whose size is already bounded. If they differ from it,
     ``shown`` is what the user sees instead, and ``full`` is what is stored for reading the complete output. ``written``
     is the file that an edit has changed, ``diff`` what it has changed in it. ``reports`` are the background processes
-    whose end it reports."""
+    whose end it reports. ``refused`` is what the sandbox kept a confined command that failed from doing, as words that
+    follow "to"."""
 
     content: str
     is_error: bool = False
@@ -175,6 +182,7 @@ class ToolOutput:
     written: Written | None = None
     diff: EditDiff | None = None
     reports: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class Tool(Protocol):

@@ -23,6 +23,7 @@ from deputy_agents.files.place import PathKind, Place, leads_to_own_configuratio
 from deputy_agents.permission.file_access import read_access, write_access
 from deputy_agents.shell.access import TOOL, RedirectTarget, required_access
 from deputy_agents.shell.background import process_state, signal_name
+from deputy_agents.shell.confinement import Confinement
 from deputy_agents.shell.output import BoundedOutput
 from deputy_agents.shell.process import ExitStatus, Launch, guarded_command
 from deputy_agents.text import clean, cut, visible
@@ -126,6 +127,7 @@ class Shell(ArgsTool[ShellArgs]):
             [*required.access, *(required.part(request) for request, _ in files), *map(required.part, folders)],
             tuple(location for _, location in files if location is not None),
             CommandPreview("\n".join(map(visible, args.command.split("\n"))), str(place.path)),
+            confinable=await _is_confinable(context),
         )
 
     async def run(self, args: ShellArgs, context: ToolContext) -> ToolOutput:
@@ -140,7 +142,12 @@ class Shell(ArgsTool[ShellArgs]):
                 how = "use the tool process to read its output or to stop it. You will get a message when it ends"
                 return ToolOutput(f"Running in the background as {started.process_id}; {how}.")
             async with context.cover():
-                return await _run(launch, args.timeout or commands.settings.timeout, context.show_output)
+                try:
+                    return await _run(launch, args.timeout or commands.settings.timeout, context)
+                except ToolError as error:
+                    if not context.confined:
+                        raise
+                    return ToolOutput(str(error), is_error=True, refused=(f"start: {error}",))
 
 
 class ProcessArgs(Args):
@@ -193,9 +200,28 @@ def _commands(context: ToolContext) -> CommandContext:
 
 def _launch(args: ShellArgs, cwd: str, place: Place, context: ToolContext, commands: CommandContext) -> Launch:
     settings = commands.settings
-    writable = context.workspace.roots if settings.sandbox else None
-    launch = Launch(args.command, cwd, str(place.path), settings.env, writable, settings.isolated)
+    confinement = Confinement(
+        context.workspace.roots,
+        readable=tuple(root.path for root in context.workspace.further),
+        private=context.confined,
+        hosts=settings.sandbox_hosts,
+        private_hosts=commands.private_hosts,
+    )
+    is_sandboxed = settings.sandbox or context.confined
+    variables = () if context.confined else settings.env
+    launch = Launch(
+        args.command, cwd, str(place.path), variables, confinement if is_sandboxed else None, settings.isolated
+    )
     return launch if context.approved else replace(launch, added=args.unasked)
+
+
+async def _is_confinable(context: ToolContext) -> bool:
+    """Whether the user lets commands run in the sandbox in place of asking, and the sandbox holds on this machine."""
+    if context.commands is None or not context.commands.settings.auto_approve_sandboxed:
+        return False
+    from deputy_agents.shell.trust import trust_problem  # few users need it
+
+    return await to_thread.run_sync(trust_problem) is None
 
 
 async def _redirect_access(
@@ -223,18 +249,21 @@ async def _folder_access(folder: str, context: ToolContext) -> AccessRequest:
     return AccessRequest("read_file", Action.READ, f"{subject}**", known=subject, also=also)
 
 
-async def _run(launch: Launch, timeout: float, show: Callable[[str], None]) -> ToolOutput:
+async def _run(launch: Launch, timeout: float, context: ToolContext) -> ToolOutput:
     """Run a command until it ends or times out."""
     output = BoundedOutput(STORED)
     ended: ExitStatus | None = None
     async with guarded_command(launch) as running:
         with anyio.move_on_after(timeout):
-            async for chunk in _show_live(running.output, show):
+            async for chunk in _show_live(running.output, context.show_output):
                 output.add(chunk)
             ended = await running.wait()
         timed_out = ended is None
         ended = ended or await running.end()
-    notes = [f"timed out after {timeout:g} s and was ended" if timed_out else _exit_note(ended.code)]
+        failed = timed_out or ended.code != 0
+        refused = running.refusals if failed else ()
+    notes = ["ran in the sandbox"] if context.confined else []
+    notes += [f"timed out after {timeout:g} s and was ended" if timed_out else _exit_note(ended.code)]
     if ended.left:
         were, them = ("was", "it") if ended.left == 1 else ("were", "them")
         notes.append(
@@ -242,14 +271,17 @@ async def _run(launch: Launch, timeout: float, show: Callable[[str], None]) -> T
         )
     if ended.survivors:
         notes.append(f"{_processes(ended.survivors)} could not be ended")
+    if refused:
+        notes.append(f"the sandbox did not allow it to {'; to '.join(map(visible, refused))}")
     end = "".join(f"\n[{note}]" for note in notes if note)
     content, shown = (f"{output.text(half)}{end}".strip() for half in (FOR_MODEL, FOR_USER))
     full = f"{await off_loop(output.size, output.text)}{end}".strip()
     return ToolOutput(
         content or "(no output)",
-        is_error=timed_out or ended.code != 0,
+        is_error=failed,
         shown=shown if output.size > 2 * FOR_MODEL else None,
         full=full if output.size > 2 * FOR_USER else None,
+        refused=refused if context.confined else (),
     )
 
 

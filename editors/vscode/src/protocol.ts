@@ -322,8 +322,8 @@ export interface ApiSettings {
   readonly idleTimeout?: number;
 }
 
-/** What approved a change: the user, a rule, or the permission mode; `none` if nothing had to. */
-export type ApprovedBy = "user" | "rule" | "mode" | "none";
+/** What approved a change: the user, a rule, the permission mode, or the sandbox, which confines the command that made it; `none` if nothing had to. */
+export type ApprovedBy = "user" | "rule" | "mode" | "sandbox" | "none";
 
 /** The permission requests of one model response. */
 export interface Batch {
@@ -1976,8 +1976,12 @@ export interface ShellSettings {
   readonly env?: readonly string[];
   /** Timeout in seconds for commands that do not set their own. */
   readonly timeout?: number;
-  /** Run commands in a sandbox, without network access and without write access outside the workspace. Uses bubblewrap, or namespaces and Landlock, on Linux, and `sandbox-exec` on macOS; without any of them, commands are rejected. */
+  /** Run all commands in a sandbox, without network access and without write access outside the workspace. Uses bubblewrap, or namespaces and Landlock, on Linux, and `sandbox-exec` on macOS; without any of them, commands are rejected. */
   readonly sandbox?: boolean;
+  /** Run a command that would need approval in the sandbox without asking, if the sandbox holds on this machine: no network, no change of protected files or outside the workspace, no secrets. If the command fails because of that, you are asked whether to run it again without the sandbox. `deputy doctor` says whether the sandbox holds. */
+  readonly autoApproveSandboxed?: boolean;
+  /** Hosts to which sandboxed commands can connect, through a proxy: `example.com`, `*.example.com` for every name below it, `host:8080` for a port other than 80 and 443. */
+  readonly sandboxHosts?: readonly string[];
   /** Whether other processes are out of reach of commands, hooks and MCP servers: they cannot read the environment of your editor, and cannot use `sudo`. Needs Linux with user namespaces. */
   readonly isolation?: Isolation;
 }

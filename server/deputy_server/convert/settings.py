@@ -63,6 +63,8 @@ def settings_from_wire(
             env=wire.shell.env,
             timeout=wire.shell.timeout,
             sandbox=wire.shell.sandbox,
+            auto_approve_sandboxed=wire.shell.auto_approve_sandboxed,
+            sandbox_hosts=wire.shell.sandbox_hosts,
             isolated=wire.shell.isolation is settings.Isolation.AUTO,
         ),
         keep_days=wire.sessions.keep_days,

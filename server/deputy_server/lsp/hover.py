@@ -25,6 +25,7 @@ _APPROVED = {
     "user": "approved by you",
     "rule": "approved by a rule",
     "mode": "allowed by the permission mode",
+    "sandbox": "made in the sandbox",
     "none": "no approval recorded",
 }
 _MARKDOWN = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>#|!"})

@@ -3,8 +3,6 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from deputy_agents.shell import sandbox
 from deputy_agents.shell.sandbox import Mechanism
 from tests.support.commands import marked, until
 from tests.support.core import Cast, core
+from tests.support.listening import listening
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,24 +37,6 @@ async def result_of(command: str, workspace: Path) -> str:
     async with core(workspace, Cast([calls([use("shell", command=command)]), say("done")]), settings=SANDBOXED) as c:
         await c.turn()
         return c.told()[0]
-
-
-@asynccontextmanager
-async def listening(at: str | Path) -> AsyncGenerator[asyncio.Event]:
-    """A server on a loopback port or at a path; the event is set once somebody has connected."""
-    reached = asyncio.Event()
-
-    async def take(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        reached.set()
-        writer.close()
-
-    server = (
-        await asyncio.start_unix_server(take, at)
-        if isinstance(at, Path)
-        else await asyncio.start_server(take, "127.0.0.1", int(at))
-    )
-    async with server:
-        yield reached
 
 
 def free_port() -> int:

@@ -5,6 +5,7 @@ These tests need Linux with namespaces; those that become another user also need
 
 import inspect
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -220,5 +221,40 @@ def test_sandbox_of_a_user_without_bubblewrap(tmp_path: Path) -> None:
         assert [line for line in shown.splitlines() if set(line) <= set("01")] == ["0", "0" * 16, "1"]
         assert (root / ".git" / "config").read_text() == "good"
         assert not Path("/var/tmp/evil").exists()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.mark.editors
+@pytest.mark.requirement("Q3")
+@pytest.mark.parametrize("with_bubblewrap", [True, False])
+def test_protected_names_cannot_be_created_by_a_user_without_rights(with_bubblewrap: bool) -> None:
+    root, packages = Path("/var/tmp/deputy-test-root"), str(Path(guard.__file__).parents[2])
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "sub" / ".git").mkdir(parents=True)
+    for name in ("sub/.git/config", ".env"):
+        (root / name).write_text("good")
+    for path in (root, *root.rglob("*")):
+        os.chown(path, USER, USER)
+    text = (
+        "echo x > inside && cat inside; mkdir .git; echo evil > sub/.git/config; chmod 777 sub/.git/config; "
+        "mv sub other; touch AGENTS.md; cat .env; touch /tmp/x && echo scratch"
+    )
+    broker = (python_for_all(), "-I", "-S", str(Path(guard.__file__).with_name("broker.py")), "2", "0", "/tmp")
+    brokered = (*broker, "--", str(root), "--", "--", "bash", "-c", text)
+    options = (str(root), *("scratch", "/tmp", "hidden", "/run", "writable", str(root), "hidden-file", f"{root}/.env"))
+    bubblewrap = ("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp")
+    bubblewrap += ("--ro-bind", packages, packages, "--bind", str(root), str(root), "--chdir", str(root))
+    bubblewrap += ("--ro-bind", "/dev/null", f"{root}/.env", "--unshare-pid", "--unshare-net", "--cap-drop", "ALL")
+    command = shlex.join((*bubblewrap, *brokered) if with_bubblewrap else brokered)
+    options = (*options, "read-only", packages)
+    try:
+        shown = as_user(command) if with_bubblewrap else as_user(command, "sandboxed", *options)
+        said = [line for line in shown.splitlines() if line and not line.startswith("protected ")]
+        assert [line for line in said if "denied" not in line] == ["x", "scratch"]
+        names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+        assert names == [".env", "inside", "sub", "sub/.git", "sub/.git/config"]
+        assert (root / "sub" / ".git" / "config").read_text() == "good"
+        assert (root / "sub" / ".git" / "config").stat().st_mode & 0o777 != 0o777
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -1,16 +1,19 @@
 """The sandbox for commands: what it is made of on each system, and that a command never runs without it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from deputy_agents.domain.errors import ToolError
+from deputy_agents.files.sensitive import PROTECTED_ENDINGS, PROTECTED_FOLDERS, PROTECTED_NAMES, PROTECTED_PATHS
 from deputy_agents.shell import confinement, file_view, sandbox
-from deputy_agents.shell.confinement import Start
+from deputy_agents.shell.confinement import Confinement, Start
 from deputy_agents.shell.file_view import Mount
 from deputy_agents.shell.mount_kinds import HIDDEN, HIDDEN_FILE, READ_ONLY, SCRATCH, WRITABLE
 from deputy_agents.shell.sandbox import Mechanism
+from deputy_agents.shell.seatbelt import seatbelt_profile
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +75,25 @@ def test_protected_files_of_the_workspace_cannot_be_written(home: Path, root: Pa
     assert below(root, seen, READ_ONLY) == {".git", ".vscode", ".deputy", ".github/workflows", ".envrc", "AGENTS.md"}
 
 
+@pytest.mark.requirement("Q3")
+def test_private_command_sees_tools_of_the_home_folder_and_nothing_else_of_it(
+    home: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_view, "_OF_PEOPLE", ())
+    for name in ("documents", "bin", "miniconda3/bin"):
+        (home / name).mkdir(parents=True)
+    path = f"{home}/bin:{home}/miniconda3/bin:/usr/bin"
+    environ = {"HOME": str(home), "PATH": path}
+    (home / "ws").mkdir()
+    roots, hidden = [home / "ws"], {str(home / "ws/.env"): HIDDEN_FILE}
+    seen = {path: kind for kind, path in file_view.file_view(roots, environ, hidden=hidden)}
+    assert seen[str(home)] == HIDDEN
+    assert below(home, seen, READ_ONLY) == {".cache", ".config", ".gitconfig", ".local", "bin", "miniconda3"}
+    assert below(home, seen, WRITABLE) == {"ws"}
+    assert below(home, seen, HIDDEN) == {".config/gcloud", ".config/gh", ".local/share/keyrings"}
+    assert below(home, seen, HIDDEN_FILE) == {"ws/.env"}
+
+
 def test_what_is_in_a_folder_comes_after_the_folder(home: Path, root: Path) -> None:
     inside = home / ".ssh" / "work"
     inside.mkdir()
@@ -103,9 +125,10 @@ def test_bubblewrap_gets_no_rights_and_no_network(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sandbox.os, "geteuid", lambda: user)
     mounts = [Mount(HIDDEN, "/run"), Mount(SCRATCH, "/tmp"), Mount(WRITABLE, "/w"), Mount(READ_ONLY, "/w/.git")]
     monkeypatch.setattr(sandbox, "mechanism", lambda: Mechanism.BUBBLEWRAP)
-    monkeypatch.setattr(sandbox, "file_view", lambda _: [*mounts, Mount(HIDDEN_FILE, "/home/u/.netrc")])
+    monkeypatch.setattr(sandbox, "file_view", lambda *_, **__: [*mounts, Mount(HIDDEN_FILE, "/home/u/.netrc")])
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: f"/bin/{name}")
-    start = sandbox.sandboxed(["bash", "-c", "ls"], [Path("/w")], "/w/src")
+    monkeypatch.setattr(sandbox, "broker_problem", lambda: "not available")
+    start = sandbox.sandboxed(["bash", "-c", "ls"], Confinement((Path("/w"),)), "/w/src", -1)
     assert start.mode == "plain"
     assert " ".join(start.command) == (
         f"/bin/bwrap --ro-bind / / --dev /dev --proc /proc {kernel}--tmpfs /run --tmpfs /tmp --bind /w /w "
@@ -117,16 +140,35 @@ def test_bubblewrap_gets_no_rights_and_no_network(monkeypatch: pytest.MonkeyPatc
 
 def test_macos_profile_denies_what_the_last_matching_rule_names() -> None:
     mounts = [Mount(SCRATCH, "/private/tmp"), Mount(WRITABLE, '/w/a "b"\\c'), Mount(READ_ONLY, "/w/.git")]
-    profile = sandbox.seatbelt_profile([*mounts, Mount(HIDDEN, "/u/.ssh"), Mount(HIDDEN_FILE, "/u/.netrc")])
+    profile = seatbelt_profile([*mounts, Mount(HIDDEN, "/u/.ssh"), Mount(HIDDEN_FILE, "/u/.netrc")])
     assert profile.startswith("(version 1)\n(allow default)\n(deny network*)\n")
-    assert profile.index("(deny file-write*)\n") < profile.index("(allow file-write* (subpath")
-    assert profile.splitlines()[-5:] == [
-        '(allow file-write* (subpath "/private/tmp"))',
-        r'(allow file-write* (subpath "/w/a \"b\"\\c"))',
+    assert profile.index("(deny file-write*)\n") < profile.index("(allow file-read* file-write* (subpath")
+    assert [line for line in profile.splitlines() if "regex" not in line and "metadata" not in line][-6:] == [
+        '(allow file-read* file-write* (subpath "/private/tmp"))',
+        r'(allow file-read* file-write* (subpath "/w/a \"b\"\\c"))',
+        '(allow file-read* (subpath "/w/.git"))',
         '(deny file-write* (subpath "/w/.git"))',
         '(deny file-read* file-write* (subpath "/u/.ssh"))',
         '(deny file-read* file-write* (literal "/u/.netrc"))',
     ]
+
+
+@pytest.mark.requirement("Q3")
+def test_macos_profile_covers_protected_names_that_do_not_exist() -> None:
+    profile = seatbelt_profile([Mount(WRITABLE, "/w.x"), Mount(HIDDEN_FILE, "/w.x/conf/deep/.env")])
+    patterns = re.findall(r'\(deny (file-write\S*)(?: file-write-unlink)? \(regex #"(.*)"\)\)', profile)
+    denied = [re.compile(pattern) for kind, pattern in patterns if kind == "file-write*"]
+    names = [*PROTECTED_NAMES, *PROTECTED_FOLDERS, *(f"{folder}/new" for folder in PROTECTED_FOLDERS)]
+    names += ["/".join(pair) for pair in PROTECTED_PATHS] + [f"a{ending}" for ending in PROTECTED_ENDINGS]
+    for name in names:
+        for path in (f"/w.x/{name}", f"/w.x/a/b/{name.upper()}"):
+            assert any(pattern.search(path) for pattern in denied), path
+    for path in ("/w.x/main.py", "/w.x/.github/ISSUE_TEMPLATE/a.md", "/w.x/git/x", "/w-x/.git", "/w.x/agents.mdx"):
+        assert not any(pattern.search(path) for pattern in denied), path
+    created = [re.compile(pattern) for kind, pattern in patterns if kind == "file-write-create"]
+    assert any(pattern.search("/w.x/.github") for pattern in created)
+    for folder in ("/w.x/conf", "/w.x/conf/deep"):
+        assert f'(deny file-write-unlink (literal "{folder}"))' in profile
 
 
 @pytest.mark.parametrize(
@@ -152,7 +194,7 @@ def test_without_a_mechanism_the_command_does_not_run(
         assert sandbox.mechanism() is expected
     else:
         with pytest.raises(ToolError, match="or turn the setting off"):
-            sandbox.sandboxed(["ls"], [], "/w")
+            sandbox.sandboxed(["ls"], Confinement(()), "/w", -1)
 
 
 def test_a_bubblewrap_that_fails_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -167,6 +167,7 @@ local APPROVED = {
   user = 'approved by you',
   rule = 'approved by a rule',
   mode = 'approved by the permission mode',
+  sandbox = 'made in the sandbox',
   none = 'needed no approval',
 }
 

@@ -204,8 +204,8 @@
 ---@field connectTimeout? number Seconds to establish a connection, including name lookup and TLS.
 ---@field idleTimeout? number Seconds without any data after which a response of the model times out.
 
----What approved a change: the user, a rule, or the permission mode; `none` if nothing had to.
----@alias deputy.ApprovedBy 'user'|'rule'|'mode'|'none'
+---What approved a change: the user, a rule, the permission mode, or the sandbox, which confines the command that made it; `none` if nothing had to.
+---@alias deputy.ApprovedBy 'user'|'rule'|'mode'|'sandbox'|'none'
 
 ---The permission requests of one model response.
 ---@class deputy.Batch
@@ -1388,7 +1388,9 @@
 ---@class deputy.ShellSettings
 ---@field env? string[] Names of environment variables that commands get in addition to the usual ones (`PATH`, `HOME`, `LANG` and similar). `*` matches any text, as in `CI_*`.
 ---@field timeout? number Timeout in seconds for commands that do not set their own.
----@field sandbox? boolean Run commands in a sandbox, without network access and without write access outside the workspace. Uses bubblewrap, or namespaces and Landlock, on Linux, and `sandbox-exec` on macOS; without any of them, commands are rejected.
+---@field sandbox? boolean Run all commands in a sandbox, without network access and without write access outside the workspace. Uses bubblewrap, or namespaces and Landlock, on Linux, and `sandbox-exec` on macOS; without any of them, commands are rejected.
+---@field autoApproveSandboxed? boolean Run a command that would need approval in the sandbox without asking, if the sandbox holds on this machine: no network, no change of protected files or outside the workspace, no secrets. If the command fails because of that, you are asked whether to run it again without the sandbox. `deputy doctor` says whether the sandbox holds.
+---@field sandboxHosts? string[] Hosts to which sandboxed commands can connect, through a proxy: `example.com`, `*.example.com` for every name below it, `host:8080` for a port other than 80 and 443.
 ---@field isolation? deputy.Isolation Whether other processes are out of reach of commands, hooks and MCP servers: they cannot read the environment of your editor, and cannot use `sudo`. Needs Linux with user namespaces.
 
 ---A skill that agents can read when they need it.

@@ -65,6 +65,7 @@ export const REACH: Readonly<Record<string, Reach>> = {
   mcpServers: "user",
   "shell.env": "user",
   "shell.isolation": "user",
+  "shell.sandboxHosts": "user",
   // Where the key and the prompts go.
   baseUrl: "user",
   providers: "user",
@@ -83,6 +84,7 @@ export const REACH: Readonly<Record<string, Reach>> = {
   "permissions.rules": moreRules,
   "permissions.readingCommands": only(false),
   "shell.sandbox": only(true),
+  "shell.autoApproveSandboxed": only(false),
   "web.enabled": only(false),
   "web.search": only(false),
   "agents.enabled": only(false),
