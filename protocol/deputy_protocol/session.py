@@ -126,6 +126,10 @@ class SessionPromptResult(Wire):
     stop_reason: StopReason
     usage: Usage
     """What the turn used."""
+    rewound_prompt: tuple[PromptBlock, ...] | None = None
+    """After `/rewind`, the prompt of the turn that was gone back over. Put it into the input."""
+    forked_session_id: str | None = None
+    """After `/fork`, the new session. Open it."""
 
 
 class SessionUnqueueParams(Params):

@@ -89,3 +89,16 @@ async def test_a_plain_client_rewinds_by_a_command_and_gets_a_message(deputy: De
         shown = await client.until(lambda one: "Restored" in str(one.get("params", {}).get("message", "")))
         assert shown["params"]["message"] == "Restored: a.txt, b.txt"
         assert (folder / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.requirement("R9")
+async def test_a_prompt_with_a_slash_command_rewinds_and_forks(deputy: Deputies, folder: Path) -> None:
+    async with deputy(SCRIPT, folder, EVERYTHING) as (client, _):
+        session_id, _ = await changed(client, folder)
+        forked = await client.prompt(session_id, "/fork")
+        loaded = await client.request("deputy/session/load", {"sessionId": forked["forkedSessionId"]})
+        assert loaded["transcript"][0]["text"] == "change it\nplease"
+        ended = await client.prompt(session_id, "/rewind 1")
+        assert ended["rewoundPrompt"] == [{"type": "text", "text": "change it\nplease"}]
+        assert (folder / "a.txt").read_text() == "one\n"
+        assert not (folder / "b.txt").exists()

@@ -64,7 +64,7 @@ async def test_usage_and_compaction_are_requests_and_commands_of_any_client(clie
     session = await client.request("deputy/session/new", {})
     found = await client.request("deputy/context/list", _id(session))
     builtin = [command["name"] for command in found["commands"] if command.get("builtin")]
-    assert builtin == ["compact", "context", "clear", "model", "mode", "rewind"]
+    assert builtin == ["compact", "context", "clear", "model", "mode", "rewind", "fork"]
     assert all("uri" not in command for command in found["commands"] if command.get("builtin"))
     usage = await client.request("deputy/context/usage", _id(session))
     names = ["system", "tools", "mcp", "instructions", "messages", "results", "free"]

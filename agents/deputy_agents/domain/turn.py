@@ -15,6 +15,20 @@ Work: TypeAlias = Callable[[], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a slash command has done before its turn, which shows ``text``: the ``prompt`` that was gone back over, and
+    the id of a session that was ``forked``."""
+
+    text: str
+    prompt: tuple[Block, ...] | None = None
+    forked: str | None = None
+
+    async def shown(self) -> str:
+        """The :data:`Work` of the turn."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class TurnResult:
     """The end of a turn. ``stop_reason`` is end_turn, max_tokens, max_turn_requests, refusal, cancelled, or error; only
     the last has an ``error``. ``usage`` is the primary's in this turn."""
@@ -38,6 +52,8 @@ class Turn:
     cancelled: bool = False
     """The user cancelled the turn before it started."""
     work: Work | None = None
+    command: CommandResult | None = None
+    """What a slash command has done before the turn."""
     usage_before: Usage = field(default_factory=Usage)
     outcome: TurnResult | None = None
     sent_back: "Turn | None" = None

@@ -21,7 +21,8 @@ BUILTIN_COMMANDS: Mapping[str, BuiltinCommand] = {
         BuiltinCommand("clear", "Continue without the conversation so far"),
         BuiltinCommand("model", "Show or change the model", "[name]"),
         BuiltinCommand("mode", "Show or change the permission mode", "[mode]"),
-        BuiltinCommand("rewind", "List the checkpoints to which the session can go back"),
+        BuiltinCommand("rewind", "Go back to a checkpoint, or list them", "[number] [files|conversation]"),
+        BuiltinCommand("fork", "Continue in a new session too, from now or a checkpoint", "[number]"),
     )
 }
 """By name. A file of the user with the name of one is not used."""

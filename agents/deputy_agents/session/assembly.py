@@ -13,6 +13,7 @@ from deputy_agents.events.view import View
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.guidance.library import Library
 from deputy_agents.permission.inbox import Inbox
+from deputy_agents.ports.clock import Clock
 from deputy_agents.ports.store import SessionRecord
 from deputy_agents.project.briefing import Briefing
 from deputy_agents.run.driver import Driver
@@ -70,8 +71,7 @@ def assemble(
         services, settings, log, inbox, workspace, library, permissions, changes, coverage, jobs, roster, recall, keeper
     )
     cwd = Path(record.cwd)
-    briefing = Briefing(workspace, cwd, services.clock)
-    tasks.start_soon(briefing.collect)
+    briefing = _briefing(workspace, cwd, services.clock, tasks)
     mcp_servers = McpServers(host, tasks, workspace.roots, cwd, services.approvals, catalogue, library)
     builder = Builder(host, catalogue, library, mcp_servers, briefing)
     supervisor = Supervisor(host, builder, roster, mcp_servers, recall, services.slots, services.metrics, tasks)
@@ -80,8 +80,9 @@ def assemble(
     turns.restore(past.prompts if past else ())
     jobs.on_end(ProcessNotices(host, supervisor, roster, turns).ended)
     choice = ModelChoice(keeper, roster, supervisor)
-    commands = BuiltinCommands(host, supervisor, roster, library, choice, permissions, checkpoints, turns, keeper)
+    commands = BuiltinCommands(host, supervisor, roster, library, choice, permissions, turns, keeper)
     review = Review(workspace, log, changes, lambda text: primary.feed(Notice(text)))
+    rewind = Rewind(host, services.store, checkpoints, review, supervisor, recall, keeper, lambda: session.works)
     session = Session(
         Parts(
             settings=settings,
@@ -96,9 +97,9 @@ def assemble(
             model_choice=choice,
             primary=primary,
             turns=turns,
-            prompts=PromptAcceptor(host, primary, turns, mcp_servers, library, briefing, commands, is_new),
+            prompts=PromptAcceptor(host, primary, turns, mcp_servers, library, briefing, commands, rewind, is_new),
             tasks=tasks,
-            rewind=Rewind(host, services.store, checkpoints, review, supervisor, recall, lambda: session.works),
+            rewind=rewind,
             is_new=is_new,
         )
     )
@@ -108,6 +109,12 @@ def assemble(
 def _log(services: Services, record: SessionRecord, past: Past | None) -> EventLog:
     view, saved_seq = (past.view, past.saved_seq) if past else (View(), 0)
     return EventLog(record.session_id, services.store, services.clock, view, saved_seq)
+
+
+def _briefing(workspace: Workspace, cwd: Path, clock: Clock, tasks: TaskGroup) -> Briefing:
+    briefing = Briefing(workspace, cwd, clock)
+    tasks.start_soon(briefing.collect)
+    return briefing
 
 
 def _checkpoints(

@@ -1,5 +1,5 @@
-"""Carries out the slash commands of Deputy. Each runs as a turn of its own, so that clients show it like a prompt with
-its answer, prompts wait for it, and it can be cancelled; the model does not see it."""
+"""Carries out the slash commands of Deputy that act within their turn. Each runs as a turn of its own, so that clients
+show it like a prompt with its answer, prompts wait for it, and it can be cancelled; the model does not see it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -12,7 +12,6 @@ from deputy_agents.guidance.commands import parse_call
 from deputy_agents.guidance.library import Library
 from deputy_agents.run.context_usage import Compaction, ContextUsage
 from deputy_agents.run.host import Host
-from deputy_agents.session.checkpoints import Checkpoints
 from deputy_agents.session.context import SessionContext
 from deputy_agents.session.model_choice import ModelChoice
 from deputy_agents.session.permissions import SessionPermissions
@@ -24,8 +23,6 @@ from deputy_agents.text import visible
 
 MAX_KEEP = 2000
 """Characters of what to keep of a conversation."""
-MAX_LISTED = 20
-"""Checkpoints that are listed."""
 
 _PART_NAMES = {
     "system": "System prompt",
@@ -41,8 +38,6 @@ _CLEARED = (
     "back, rewind it to an earlier prompt."
 )
 
-_HOW_TO_REWIND = "To go back to one, use *Rewind* in your editor, or the command `deputy.rewind` with its id."
-
 
 class BuiltinCommands:
     """The commands of one session."""
@@ -55,7 +50,6 @@ class BuiltinCommands:
         library: Library,
         choice: ModelChoice,
         permissions: SessionPermissions,
-        checkpoints: Checkpoints,
         turns: TurnScheduler,
         keeper: RecordKeeper,
     ) -> None:
@@ -63,7 +57,6 @@ class BuiltinCommands:
         self._host = host
         self._choice = choice
         self._permissions = permissions
-        self._checkpoints = checkpoints
         self._turns = turns
         self._keeper = keeper
         self._commands: Mapping[str, Callable[[str], Awaitable[str]]] = {
@@ -72,7 +65,6 @@ class BuiltinCommands:
             "clear": self._clear,
             "model": self._model,
             "mode": self._mode,
-            "rewind": self._rewind,
         }
 
     def work(self, text: str) -> Work | None:
@@ -148,19 +140,6 @@ class BuiltinCommands:
         if arguments:
             return f"The permission mode is now `{mode}`."
         return f"The permission mode is `{mode}`. To change it, send `/mode` with one of: {', '.join(modes)}."
-
-    async def _rewind(self, arguments: str) -> str:
-        del arguments
-        listed = list(await self._checkpoints.list())[:MAX_LISTED]
-        if not listed:
-            return "There is no checkpoint yet: each prompt makes one."
-        rows = [
-            (f"`{one.record.checkpoint_id}`", visible(one.record.title), f"{one.files}", f"+{one.added} −{one.removed}")
-            for one in listed
-        ]
-        head = "| checkpoint | before | files | lines |\n|---|---|--:|--:|"
-        table = "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
-        return f"{table}\n\n{_HOW_TO_REWIND}"
 
 
 def usage_text(usage: ContextUsage, model: str) -> str:

@@ -1,5 +1,6 @@
 """The checkpoints of a session: one before each turn, and one for each state that a rewind leaves."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,12 +18,13 @@ from deputy_agents.ports.clock import Clock
 from deputy_agents.ports.store import CheckpointRecord, Store
 from deputy_agents.review.weave import split
 from deputy_agents.session.coverage import Coverage
-from deputy_agents.text import clean, cut
+from deputy_agents.text import clean, cut, visible
 
 MAX_TITLE = 200
 REWIND = ""
 """The agent of changes that a rewind makes."""
 
+_NUMBER = re.compile(r"[1-9][0-9]{0,4}")
 _TITLES = {"task_end": "After a background task", "command": "A command", "user": "A prompt without text"}
 _LEFT = "Before going back to: {title}"
 
@@ -94,6 +96,22 @@ class Checkpoints:
             raise InvalidRequest("checkpointId: this session has no such checkpoint. List them again.", "checkpointId")
         return found
 
+    async def find(self, text: str) -> CheckpointRecord:
+        """The checkpoint that a user names: by its number, which is 1 for the newest, or by the beginning of its id.
+
+        Raises:
+            InvalidRequest: there is none, or more than one.
+            StoreError: they cannot be read.
+        """
+        records = _newest_first(await self.all())
+        if _NUMBER.fullmatch(text) and int(text) <= len(records):
+            return records[int(text) - 1]
+        found = [record for record in records if record.checkpoint_id.startswith(text)]
+        if len(found) != 1:
+            many = f"{len(found)} checkpoints" if found else "No checkpoint"
+            raise InvalidRequest(f"{many} match {cut(visible(text), 50)}. Use a number of the list, or an id.")
+        return found[0]
+
     async def list(self) -> Sequence[Listed]:
         """All checkpoints, newest first.
 
@@ -120,11 +138,15 @@ def _counted(
 ) -> list[Listed]:
     found: list[Listed] = []
     until = float("inf")
-    for record in sorted(records, key=lambda record: -record.time):
+    for record in _newest_first(records):
         made = [one for one in changes if one.agent_id != REWIND and record.time <= one.time < until]
         found.append(Listed(record, seqs[record.checkpoint_id], *_totals(made)))
         until = record.time
     return found
+
+
+def _newest_first(records: Sequence[CheckpointRecord]) -> Sequence[CheckpointRecord]:
+    return records[::-1]
 
 
 def _totals(changes: Sequence[FileChange]) -> tuple[int, int, int]:

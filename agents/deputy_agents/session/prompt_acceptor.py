@@ -8,15 +8,18 @@ from deputy_agents.domain.errors import InvalidRequest, check_length
 from deputy_agents.domain.event import StatusChanged
 from deputy_agents.domain.message import Block, Text, text_of
 from deputy_agents.domain.outcome import AgentStatus
-from deputy_agents.domain.turn import Origin, Turn
+from deputy_agents.domain.turn import CommandResult, Origin, Turn
+from deputy_agents.guidance.builtin_commands import BUILTIN_COMMANDS
 from deputy_agents.guidance.commands import fill_in, parse_call
 from deputy_agents.guidance.library import Library
 from deputy_agents.project.briefing import Briefing
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.host import Host, emit
 from deputy_agents.session.builtin_commands import BuiltinCommands
+from deputy_agents.session.history_commands import HistoryCommands
 from deputy_agents.session.mcp_servers import McpServers
 from deputy_agents.session.prompt_images import with_usable_images, without_images
+from deputy_agents.session.rewind import Rewind
 from deputy_agents.session.session_hooks import SessionHooks
 from deputy_agents.session.turn_scheduler import TurnScheduler
 
@@ -36,6 +39,7 @@ class PromptAcceptor:
         library: Library,
         briefing: Briefing,
         builtin: BuiltinCommands,
+        rewind: Rewind,
         is_new: bool,
     ) -> None:
         self.builtin = builtin
@@ -50,6 +54,7 @@ class PromptAcceptor:
         self._mcp_servers = mcp_servers
         self._library = library
         self._briefing = briefing
+        self._history = HistoryCommands(rewind, primary.agent.cwd)
         self._preparing: dict[anyio.CancelScope, anyio.Event] = {}
         """Prompts that are not accepted yet, each with an event that is set when it is."""
         self._waiting_for = ""
@@ -80,11 +85,8 @@ class PromptAcceptor:
         shown = text_of(blocks)
         check_length(shown, "prompt")
         self._turns.check((*blocks, *attached))
-        if not attached and (work := self.builtin.work(shown)) is not None:
-            async with self.order:  # prompts before it come first
-                pass
-            stopped = since is not None and since != self.cancels
-            return self._turns.accept(blocks, shown, origin, queue=queue, cancelled=stopped, work=work)
+        if not attached and (parse_call(shown) or ("",))[0] in BUILTIN_COMMANDS:
+            return await self._accept_command(blocks, shown, origin, queue=queue, since=since)
         written, stop, accepted = tuple(blocks), anyio.CancelScope(), anyio.Event()
         if since is not None and since != self.cancels:
             stop.cancel()
@@ -103,6 +105,19 @@ class PromptAcceptor:
         finally:
             del self._preparing[stop]
             accepted.set()
+
+    async def _accept_command(
+        self, blocks: Sequence[Block], shown: str, origin: Origin, *, queue: bool, since: int | None
+    ) -> Turn:
+        """Accepts a slash command of Deputy."""
+        async with self.order:  # prompts before it come first
+            stopped = since is not None and since != self.cancels
+            done = None if stopped else await self._history.run(shown)
+            work = self.builtin.work(shown) if done is None else done.shown
+            work = work or CommandResult("").shown  # it was cancelled before it could act
+            turn = self._turns.accept(blocks, shown, origin, queue=queue, cancelled=stopped, work=work)
+            turn.command = done
+            return turn
 
     async def cancel(self) -> None:
         """Accepts the prompts that are being prepared as cancelled; returns when they are."""

@@ -1,4 +1,4 @@
-"""Going back to a checkpoint: with the files, with the conversation, or with both.
+"""Going back to a checkpoint: with the files, with the conversation, or with both. Forking a session.
 
 The files go back by undoing what agents have changed since, so what the user has typed stays. Every change is stored
 before it is made, and each file is replaced in one step: a crash leaves each file old or new, and the state that was
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import anyio
 from anyio import to_thread
 
 from deputy_agents.concurrency.off_loop import off_loop
@@ -28,7 +29,9 @@ from deputy_agents.review.tracked import SECRET, TrackedFile
 from deputy_agents.run.effect import Notice
 from deputy_agents.run.host import Host
 from deputy_agents.session.checkpoints import REWIND, Checkpoints
+from deputy_agents.session.fork import fork
 from deputy_agents.session.histories import Histories
+from deputy_agents.session.record_keeper import RecordKeeper
 from deputy_agents.session.review import Review
 from deputy_agents.session.supervisor import Supervisor
 from deputy_agents.text import visible
@@ -82,6 +85,7 @@ class Rewind:
         review: Review,
         supervisor: Supervisor,
         histories: Histories,
+        keeper: RecordKeeper,
         works: Callable[[], bool],
     ) -> None:
         self.checkpoints = checkpoints
@@ -92,6 +96,8 @@ class Rewind:
         self._primary = supervisor.primary
         self._supervisor = supervisor
         self._histories = histories
+        self._keeper = keeper
+        self._clock = host.clock
         self._works = works
 
     async def plan(self, checkpoint_id: str) -> Sequence[Planned]:
@@ -129,9 +135,17 @@ class Rewind:
             raise WrongState("Agents have started to work in this session.")
         left = self.checkpoints.leave(record)
         await self._log.flush()
-        self._check_stored()
-        if not await self._write([one for one in planned if not one.conflict], result, skip_conflicts):
-            return result
+        self._check_stored("go back")
+        with anyio.CancelScope(shield=True):  # a caller that is cancelled must not leave a half of it
+            if not await self._write([one for one in planned if not one.conflict], result, skip_conflicts):
+                return result
+            await self._went_back(record, left, files=files, conversation=conversation)
+        result.prompt = record.prompt.content if record.prompt and conversation else None
+        self._notify(result, files=files, conversation=conversation)
+        return result
+
+    async def _went_back(self, record: CheckpointRecord, left: str, *, files: bool, conversation: bool) -> None:
+        """Emits that the session went back, and goes back with the conversation."""
         self._log.emit(
             SessionRewound(record.checkpoint_id, record.turn_id, files=files, conversation=conversation),
             self._primary.agent.id,
@@ -139,10 +153,23 @@ class Rewind:
         )
         if conversation:
             await self._rewind_conversation(record, left)
-            result.prompt = record.prompt.content if record.prompt else None
         await self._log.flush()
-        self._notify(result, files=files, conversation=conversation)
-        return result
+
+    async def fork(self, checkpoint_id: str | None = None) -> str:
+        """Stores a new session that begins as this one was at a checkpoint, or is now. Returns its id.
+
+        Raises:
+            InvalidRequest: there is no such checkpoint.
+            WrongState: it is to be forked as it is now, and an agent works in it; or sessions are not stored.
+            StoreError: the session is not stored now.
+        """
+        if checkpoint_id is None and self._works():
+            raise WrongState("Agents are working in this session. Wait for them, or name a checkpoint.")
+        await self._keeper.save()
+        await self._log.flush()
+        self._check_stored("be forked")
+        agents = self._log.view.agents
+        return await fork(self._store, self._keeper.record, agents, checkpoint_id, self._clock.time())
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -258,9 +285,9 @@ class Rewind:
                 self._histories.reread(driver.agent, context, count)
         self._primary.take_notes()  # what waited there was about what was gone back over
 
-    def _check_stored(self) -> None:
+    def _check_stored(self, what: str) -> None:
         if (error := self._log.store_error) is not None:
-            raise StoreError(f"The session is not stored now, so it cannot go back: {error}")
+            raise StoreError(f"The session is not stored now, so it cannot {what}: {error}")
 
     def _notify(self, result: Rewound, *, files: bool, conversation: bool) -> None:
         """Tells the primary's model what its history does not show."""

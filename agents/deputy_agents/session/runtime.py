@@ -11,7 +11,7 @@ import anyio
 from deputy_agents.clock import SystemClock
 from deputy_agents.concurrency.keyed_lock import KeyedLock
 from deputy_agents.definition.loader import PRIMARY
-from deputy_agents.domain.errors import InvalidRequest, StoreError, UnknownAgent, UnknownSession, WrongState
+from deputy_agents.domain.errors import InvalidRequest, StoreError, UnknownAgent, UnknownSession
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.metrics import Metrics
 from deputy_agents.domain.model_card import Effort, ThinkingMode
@@ -192,15 +192,10 @@ class Runtime:
             StoreError: the store cannot be used.
         """
         if (session := self._live.by_id.get(session_id)) is not None:
-            if checkpoint_id is None and session.works:
-                raise WrongState("Agents are working in this session. Wait for them, or name a checkpoint.")
-            await session.keeper.save()
-            await session.log.flush()
-            if (error := session.log.store_error) is not None:
-                raise StoreError(f"The session is not stored now, so it cannot be forked: {error}")
-        reading = await self.read(session_id)
-        now = self._services.clock.time()
-        forked = await fork(self._services.store, reading.record, reading.view.agents, checkpoint_id, now)
+            forked = await session.rewind.fork(checkpoint_id)
+        else:
+            reading, now = await self.read(session_id), self._services.clock.time()
+            forked = await fork(self._services.store, reading.record, reading.view.agents, checkpoint_id, now)
         return await self.load(client, forked, roots=roots, buffers=buffers)
 
     async def read(self, session_id: str) -> Reading:

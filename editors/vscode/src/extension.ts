@@ -31,7 +31,7 @@ import { ReviewComments } from "./review/comments.ts";
 import { ReviewDiffs } from "./review/diffs.ts";
 import { ReviewLenses } from "./review/lenses.ts";
 import { Marks } from "./review/marks.ts";
-import { Rewinds } from "./review/rewinds.ts";
+import { Rewinds, unsent } from "./review/rewinds.ts";
 import { ApiKey } from "./secret.ts";
 import { type Handlers, Server } from "./server.ts";
 import { Sessions } from "./sessions.ts";
@@ -115,7 +115,10 @@ export async function deactivate(): Promise<void> {
   await running?.stop();
 }
 
-function follow({ setup, server, sessions, requests, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
+function follow(
+  { setup, server, sessions, requests, key, chat }: Deputy,
+  keep: (part: vscode.Disposable) => void,
+): void {
   const restartForKey = explained(server, async () => {
     if (server.state !== "running") return;
     const message = "Restart Deputy's server to use the new key? Running agents will be stopped.";
@@ -139,6 +142,7 @@ function follow({ setup, server, sessions, requests, key }: Deputy, keep: (part:
       if (state !== "running") requests.clear();
     }),
   );
+  keep(sessions.onDidGoBack((prompt) => chat.restore(unsent(prompt))));
   followSteps(server, keep);
   void setup.check();
   void explained(server, () => sessions.restore())();

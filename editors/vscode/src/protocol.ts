@@ -1833,6 +1833,10 @@ export interface SessionPromptResult {
   readonly stopReason: StopReason;
   /** What the turn used. */
   readonly usage: Usage;
+  /** After `/rewind`, the prompt of the turn that was gone back over. Put it into the input. */
+  readonly rewoundPrompt?: readonly (TextBlock | ResourceLink | ImageBlock)[];
+  /** After `/fork`, the new session. Open it. */
+  readonly forkedSessionId?: string;
 }
 
 /** A new title. */

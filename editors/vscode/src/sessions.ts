@@ -39,6 +39,7 @@ export class Sessions implements vscode.Disposable {
   readonly #loading = new Map<string, Promise<void>>();
   readonly #changes = new vscode.EventEmitter<SessionChange>();
   readonly #shown = new vscode.EventEmitter<void>();
+  readonly #wentBack = new vscode.EventEmitter<readonly PromptBlock[]>();
   readonly #subscriptions: vscode.Disposable[];
   #current: string | undefined;
   #opening: Promise<SessionState> | undefined;
@@ -48,6 +49,8 @@ export class Sessions implements vscode.Disposable {
   readonly onDidChange = this.#changes.event;
   /** Fires when another session is shown, or none. */
   readonly onDidShow = this.#shown.event;
+  /** Fires with the prompt that `/rewind` has gone back over. */
+  readonly onDidGoBack = this.#wentBack.event;
 
   constructor(server: Server, memory: vscode.Memento) {
     this.#server = server;
@@ -125,12 +128,14 @@ export class Sessions implements vscode.Disposable {
     if (this.#current === sessionId) this.#show(undefined);
   }
 
-  /** Sends a prompt to a session; it is queued while a turn runs. */
+  /** Sends a prompt to a session; it is queued while a turn runs. A fork that it makes is opened. */
   async prompt({ sessionId, lastSeq }: SessionState, prompt: readonly PromptBlock[]): Promise<void> {
     const text = prompt.flatMap((block) => (block.type === "text" ? [block.text.trim()] : [])).join("\n");
     this.images.add({ sessionId, text, images: prompt.filter((block) => block.type === "image") });
     try {
-      await this.#server.request("deputy/session/prompt", { sessionId, prompt, queue: true });
+      const done = await this.#server.request("deputy/session/prompt", { sessionId, prompt, queue: true });
+      if (done.rewoundPrompt) this.#wentBack.fire(done.rewoundPrompt);
+      if (done.forkedSessionId !== undefined) await this.open(done.forkedSessionId);
     } catch (error) {
       // A prompt that the agent has read was interrupted, not rejected: it can be continued.
       if (!(error instanceof ServerEnded && this.#hasRead(sessionId, lastSeq, text))) throw error;
@@ -203,6 +208,7 @@ export class Sessions implements vscode.Disposable {
     for (const subscription of this.#subscriptions) subscription.dispose();
     this.#changes.dispose();
     this.#shown.dispose();
+    this.#wentBack.dispose();
   }
 
   #handle(event: EventParams): void {

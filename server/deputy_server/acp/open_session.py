@@ -67,9 +67,10 @@ class OpenSession:
         self._endpoint = endpoint
         self._client = client
         last = session.log.last_seq
+        self._replay_to = last if replay else 0
         self._usage = UsageTotals(session, known=not replay)
         self._updates = SessionUpdates(
-            session.id, session.primary_id, subagents=client.subagents, replay_to=last if replay else 0
+            session.id, session.primary_id, subagents=client.subagents, replay_to=self._replay_to
         )
         if not replay:
             self._updates.add_known(session.agents())
@@ -89,7 +90,8 @@ class OpenSession:
                 if isinstance(event.body, AgentFinished | TurnFinished):
                     await self._requests_closed(event.agent_id or "")
                 try:
-                    self._send(event)
+                    if not self._is_gone(event):
+                        self._send(event)
                 except Exception:
                     log.exception("event %s of session %s was not sent", event.seq, self.session.id)
                 if event.seq is not None:
@@ -188,6 +190,10 @@ class OpenSession:
                 self.notices.turn_ended()
             case _:
                 pass
+
+    def _is_gone(self, event: Event) -> bool:
+        """Whether the event is of the past, and a rewind has gone back over it."""
+        return event.seq is not None and event.seq <= self._replay_to and self.session.view.lineage.is_hidden(event.seq)
 
     def _notify(self, update: JsonObject, session_id: str | None = None) -> None:
         self._endpoint.notify("session/update", {"sessionId": session_id or self.session.id, "update": update})

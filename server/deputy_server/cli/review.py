@@ -21,7 +21,10 @@ __all__ = ["sessions"]
 T = TypeVar("T")
 
 Files = Annotated[list[Path] | None, typer.Argument(help="Files to select. Default: all changes.", show_default=False)]
-CheckpointId = Annotated[str, typer.Argument(help="Id of a checkpoint, or the beginning of it.", show_default=False)]
+CheckpointId = Annotated[
+    str,
+    typer.Argument(help="Number of a checkpoint, 1 for the newest, or the beginning of its id.", show_default=False),
+]
 
 
 @sessions.command()
@@ -113,7 +116,7 @@ def rewind(
     async def go(session: "Session", _: "Runtime", __: "ClientSettings") -> tuple[str, bool]:
         from deputy_server.headless.stored_session import rewound_text
 
-        full_id = await _checkpoint(session, checkpoint_id)
+        full_id = (await session.rewind.checkpoints.find(checkpoint_id)).checkpoint_id
         cwd = Path(session.record.cwd)
         if preview:
             planned = await session.rewind.plan(full_id)
@@ -144,7 +147,8 @@ def fork(
     """
 
     async def copy(session: "Session", runtime: "Runtime", client: "ClientSettings") -> str:
-        full_id = await _checkpoint(session, checkpoint_id) if checkpoint_id else None
+        record = await session.rewind.checkpoints.find(checkpoint_id) if checkpoint_id else None
+        full_id = record and record.checkpoint_id
         forked = await runtime.fork(client, session.id, full_id, roots=[Path(session.record.cwd)])
         return forked.id
 
@@ -176,21 +180,6 @@ def _selections(files: "list[Path] | None") -> "list[Selection]":
     from deputy_agents.session.review import Selection
 
     return [Selection(path=str(file.resolve())) for file in files] if files else [Selection(all=True)]
-
-
-async def _checkpoint(session: "Session", prefix: str) -> str:
-    """The id of the one checkpoint whose id begins with ``prefix``.
-
-    Raises:
-        InvalidRequest: there is none, or more than one.
-    """
-    from deputy_agents.domain.errors import InvalidRequest
-
-    found = [one.checkpoint_id for one in await session.rewind.checkpoints.all()]
-    matching = [one for one in found if one.startswith(prefix)]
-    if len(matching) != 1:
-        raise InvalidRequest(f"{len(matching) or 'No'} checkpoints have an id that begins with {prefix}.")
-    return matching[0]
 
 
 def _short(path: str, cwd: Path) -> str:

@@ -42,7 +42,7 @@ from deputy_server.convert.model import (
     thinking_from_wire,
 )
 from deputy_server.convert.permission import permission_mode_from_wire, permission_request_to_wire
-from deputy_server.convert.prompt import prompt_from_wire
+from deputy_server.convert.prompt import prompt_from_wire, prompt_to_wire
 from deputy_server.convert.session import queued_prompts_to_wire, session_to_wire
 from deputy_server.convert.transcript import LARGE, entry_to_wire
 from deputy_server.convert.uris import path_of
@@ -111,7 +111,13 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     turn = await incoming.accept(prompt_from_wire(params.prompt, Path(session.record.cwd)), queue=params.queue)
     feed.expect(turn, params.work_done_token)
     result = await incoming.outcome(turn)
-    return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=usage_to_wire(result.usage))
+    done = turn.command
+    return SessionPromptResult(
+        stop_reason=StopReason(result.stop_reason),
+        usage=usage_to_wire(result.usage),
+        rewound_prompt=prompt_to_wire(done.prompt) if done and done.prompt is not None else None,
+        forked_session_id=done and done.forked,
+    )
 
 
 async def unqueue(connection: Connection, params: SessionUnqueueParams) -> SessionUnqueueResult:

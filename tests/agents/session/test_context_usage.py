@@ -304,6 +304,7 @@ async def test_rewind_lists_checkpoints(workspace: Path) -> None:
         assert "no checkpoint yet" in await answer(c, "/rewind")
         await turns(c, "Write a | b.")
         shown = await answer(c, "/rewind")
+        assert "| 1 | `" in shown
         assert "Write a" in shown
         assert (await c.session.rewind.checkpoints.list())[0].record.checkpoint_id in shown
 

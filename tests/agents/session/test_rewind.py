@@ -15,6 +15,7 @@ from deputy_agents.domain.message import Text
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.review import CheckpointCreated, SessionRewound
 from deputy_agents.domain.settings import Settings
+from deputy_agents.domain.turn import Turn
 from deputy_agents.model.scripted import call, calls, say, use
 from deputy_agents.session.review import Selection
 from deputy_agents.session.rewind import FORGOTTEN
@@ -74,6 +75,13 @@ async def ids(c: Core) -> dict[str, str]:
 async def shown(session: Session) -> list[str]:
     page = await session.transcript(session.primary_id)
     return [entry.body.text for entry in page.entries if isinstance(entry.body, MessageAdded)]
+
+
+async def prompt(c: Core, text: str) -> Turn:
+    """A turn for what the user writes, which may be a slash command."""
+    turn = await c.session.prompts.accept((Text(text),))
+    await c.finish(turn)
+    return turn
 
 
 @pytest.mark.requirement("R8")
@@ -279,3 +287,71 @@ async def test_without_git_only_file_tools_are_covered_and_that_is_said(
         assert [Path(file.path).name for file in files] == ["a.txt"]
         assert notes == [NO_GIT]
         assert c.session.rewind.checkpoints.coverage.notes == (NO_GIT,)
+
+
+@pytest.mark.requirement("R9")
+async def test_slash_command_goes_back_by_number_or_id_and_can_be_undone(folder: Path, store: SqliteStore) -> None:
+    before = state_of(folder)
+    async with session_of(folder, store, *FIRST, *SECOND, say("third done")) as c:
+        await c.turn("first")
+        between = state_of(folder)
+        await c.turn("second\nline")
+        after = state_of(folder)
+        turn = await prompt(c, "/rewind 1")
+        assert state_of(folder) == between
+        assert turn.command is not None
+        assert turn.command.prompt == (Text("second\nline"),)
+        told, report = (await shown(c.session))[-2:]
+        assert told == "/rewind 1"
+        assert report.startswith("Went back to before *second*. Restored: `a.txt`, `b.txt`, `old.txt`, `run.sh`.")
+        assert report.endswith("The prompt was:\n> second\n> line\n\nTo undo this, send `/rewind 1`.")
+        await prompt(c, "/rewind 1")
+        assert state_of(folder) == after
+        assert "second done" in await shown(c.session)
+        first = (await ids(c))["first"]
+        await prompt(c, f"/rewind {first} files")
+        assert state_of(folder) == before
+        assert "second done" in await shown(c.session), "the conversation stays"
+        for wrong in ("/rewind 99", "/rewind 1 everything", "/rewind 1 files conversation"):
+            await prompt(c, wrong)
+        assert state_of(folder) == before
+        assert (await shown(c.session))[-1].startswith("Use `/rewind NUMBER`")
+
+
+@pytest.mark.requirement("R9")
+async def test_slash_command_names_conflicts_and_skips_them_if_told_so(folder: Path, store: SqliteStore) -> None:
+    async with session_of(folder, store, *FIRST, *SECOND) as c:
+        await c.turn("first")
+        await c.turn("second")
+        (folder / "a.txt").write_text("mine\ntwo\nthree too\n")
+        await prompt(c, "/rewind 2")
+        report = (await shown(c.session))[-1]
+        assert report.startswith("- `a.txt` cannot go back: ")
+        assert report.endswith("send the command again with `skip`.")
+        assert (folder / "b.txt").exists()
+        await prompt(c, "/rewind 2 skip")
+        assert not (folder / "b.txt").exists()
+        assert (folder / "a.txt").read_text() == "mine\ntwo\nthree too\n"
+        assert "- `a.txt` cannot go back" in (await shown(c.session))[-1]
+
+
+@pytest.mark.requirement("R9")
+async def test_slash_command_forks_and_neither_command_acts_while_a_turn_runs(folder: Path, store: SqliteStore) -> None:
+    pause = Pause(say("second done"))
+    async with session_of(folder, store, *FIRST, pause) as c:
+        await c.turn("first")
+        turn = await prompt(c, "/fork 1")
+        assert turn.command is not None
+        assert turn.command.forked is not None
+        forked = await c.runtime.load(c.session.settings.client, turn.command.forked, roots=[folder])
+        assert await shown(forked) == []
+        await prompt(c, "/fork")
+        assert "continues in a new one too" in (await shown(c.session))[-1]
+        running = await c.session.prompts.accept((Text("second"),))
+        await pause.asked.wait()
+        for command in ("/rewind 1", "/fork"):
+            with pytest.raises(WrongState):
+                await c.session.prompts.accept((Text(command),), queue=True)
+        assert (folder / "a.txt").read_text() != BEFORE
+        pause.go.set()
+        await running.result()

@@ -171,3 +171,13 @@ def test_an_edit_in_the_transcript_shows_its_counts_and_unfolds_to_its_change(de
            return found"""
     )
     assert "DeputyDelete" in groups
+
+
+@pytest.mark.requirement("R9")
+def test_slash_command_goes_back_and_puts_the_prompt_into_the_input(deputy: Neovim) -> None:
+    changed(deputy, "edits please")
+    deputy.ask("/rewind 1")
+    deputy.until(lambda: lines(deputy)[1] == "limit = 2")
+    deputy.until("vim.api.nvim_buf_get_lines(require('deputy.input').buffer(), 0, 1, false)[1] == 'edits please'")
+    assert (deputy.workspace / "notes.md").read_text() == "It tries two times.\n"
+    assert "Went back to before edits please" in deputy.everything().replace("*", "")

@@ -93,6 +93,39 @@ async def test_a_slash_command_of_the_workspace_is_listed_and_can_be_called(acp:
         assert last_text(api.bodies[-1]) == "Fix number 7."
 
 
+@pytest.mark.requirement("R9")
+async def test_slash_commands_go_back_and_fork_and_what_was_gone_back_over_is_not_replayed(
+    acp: Speakers, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("one\n")
+
+    def script(body: Json, _: int) -> Play:
+        match sum(message["role"] == "assistant" for message in body["messages"]):
+            case 0:
+                return calls(call("read_file", path="a.txt"))
+            case 1:
+                return calls(call("edit_file", path="a.txt", old_string="one", new_string="1"))
+            case _:
+                return say("changed it")
+
+    async with acp(script, workspace) as (client, _, session):
+        offered = await client.update("available_commands_update")
+        assert {"rewind", "fork"} <= {command["name"] for command in offered["availableCommands"]}
+        await client.request("session/set_mode", {"sessionId": session, "modeId": "accept_edits"})
+        await client.say(session, "change it")
+        assert (workspace / "a.txt").read_text() == "1\n"
+        await client.say(session, "/fork")
+        await client.say(session, "/rewind 1")
+        assert (workspace / "a.txt").read_text() == "one\n"
+        assert "Went back to before *change it*. Restored: `a.txt`." in client.text(session)
+        listed = await client.request("session/list", {"cwd": str(workspace)})
+        assert {"change it", "Fork of change it"} <= {one["title"] for one in listed["sessions"]}
+        client.received.clear()
+        await client.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+        assert client.text(session, "user_message_chunk") == "/rewind 1"
+        assert client.updates("tool_call") == []
+
+
 async def test_a_plan_has_priorities(acp: Speakers, workspace: Path) -> None:
     def script(body: Json, _: int) -> Play:
         if len(body["messages"]) > 1:

@@ -48,3 +48,15 @@ def test_the_command_line_reviews_rewinds_and_forks_a_stored_session(workspace: 
     assert (workspace / "a.txt").read_text() == "1\ntwo\n"
     assert "+1\n" in done("sessions", "diff", session_id), "what came back is to be reviewed again"
     assert deputy("sessions", "rewind", session_id, "nothing").exit_code == 2
+
+
+def test_slash_commands_of_a_run_list_checkpoints_go_back_and_fork(workspace: Path) -> None:
+    done("run", "--permission-mode", "bypass", 'replace "one" with "1" in a.txt')
+    session_id = done("sessions", "list").split()[0]
+    assert "| 1 | `" in done("run", "--session", session_id, "/rewind")
+    assert "Restored: `a.txt`." in done("run", "--session", session_id, "/rewind 1")
+    assert (workspace / "a.txt").read_text() == "one\ntwo\n"
+    assert "Restored a.txt" in done("sessions", "rewind", session_id, "1", "--files")
+    assert (workspace / "a.txt").read_text() == "1\ntwo\n"
+    assert "continues in a new one too" in done("run", "--session", session_id, "/fork")
+    assert "Fork of" in done("sessions", "list")

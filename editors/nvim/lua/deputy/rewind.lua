@@ -78,6 +78,26 @@ local function text_of(blocks)
   return table.concat(parts, '\n\n')
 end
 
+local function open(session_id)
+  sessions.load(session_id, function(loaded)
+    require('deputy.panel').show(loaded)
+    require('deputy.panel').open()
+  end)
+end
+
+--- Shows what `/rewind` or `/fork` has done: the prompt that was gone back over, or the new session.
+---@param done deputy.SessionPromptResult
+function M.command_done(done)
+  -- Files that are open without changes show what is on disk.
+  vim.cmd('silent! checktime')
+  if done.rewoundPrompt then
+    require('deputy.input').restore(text_of(done.rewoundPrompt))
+  end
+  if done.forkedSessionId then
+    open(done.forkedSessionId)
+  end
+end
+
 local function rewind(session, checkpoint, parts)
   local params = { sessionId = session.id, checkpointId = checkpoint.checkpointId, onConflict = 'skip' }
   client.request('deputy/session/rewind', vim.tbl_extend('error', params, parts), function(result)
@@ -123,10 +143,7 @@ function M.fork()
   pick('Fork at', function(session, checkpoint)
     local params = { sessionId = session.id, checkpointId = checkpoint.checkpointId }
     client.request('deputy/session/fork', params, function(forked)
-      sessions.load(forked.sessionId, function(loaded)
-        require('deputy.panel').show(loaded)
-        require('deputy.panel').open()
-      end)
+      open(forked.sessionId)
     end)
   end)
 end

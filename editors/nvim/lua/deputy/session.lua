@@ -422,7 +422,10 @@ end
 function M.prompt(prompt, rejected)
   M.with(function(session)
     local params = { sessionId = session.id, prompt = prompt, queue = true }
-    client.request('deputy/session/prompt', params, function(_, error)
+    client.request('deputy/session/prompt', params, function(done, error)
+      if done and (done.rewoundPrompt or done.forkedSessionId) then
+        require('deputy.rewind').command_done(done)
+      end
       -- A failed turn is shown by its final event. A prompt whose server ended was accepted: its session contains it.
       if not error or error.code == MODEL_FAILURE or error.code == client.LOST then
         return

@@ -1287,6 +1287,8 @@
 ---@class deputy.SessionPromptResult
 ---@field stopReason deputy.StopReason
 ---@field usage deputy.Usage What the turn used.
+---@field rewoundPrompt? (deputy.TextBlock|deputy.ResourceLink|deputy.ImageBlock)[] After `/rewind`, the prompt of the turn that was gone back over. Put it into the input.
+---@field forkedSessionId? string After `/fork`, the new session. Open it.
 
 ---A new title.
 ---@class deputy.SessionRenameParams

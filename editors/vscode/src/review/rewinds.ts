@@ -64,7 +64,7 @@ export function relativePath(uri: string): string {
 }
 
 /** A sent prompt as the prompt box has it. */
-function unsent(blocks: Blocks): Unsent {
+export function unsent(blocks: Blocks): Unsent {
   const mentions: Mention[] = [];
   const images: PastedImage[] = [];
   const texts: string[] = [];
