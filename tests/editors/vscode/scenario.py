@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 from playwright.async_api import FrameLocator, expect
 
@@ -15,19 +14,25 @@ RULES = """() => {
   document.body.style.background = "var(--vscode-sideBar-background)";
   return axe.run(document, { resultTypes: ["violations"] });
 }"""
-THEMES = {"dark": "Dark Modern", "light": "Light Modern", "contrast": "Default High Contrast"}
+THEMES = {
+    "dark": ("Dark Modern", "vs-dark"),
+    "light": ("Light Modern", "vs"),
+    "contrast": ("Default High Contrast", "hc-black"),
+}
+"""The name of each theme, and the class of its kind in the page."""
 
 
-def use_theme(project: Path, name: str) -> None:
-    folder = project / ".vscode"
+async def use_theme(shown: Window, name: str) -> None:
+    theme, kind = THEMES[name]
+    folder = shown.project / ".vscode"
     folder.mkdir()
-    (folder / "settings.json").write_text(json.dumps({"workbench.colorTheme": THEMES[name]}))
+    (folder / "settings.json").write_text(json.dumps({"workbench.colorTheme": theme}))
+    await expect(shown.page.locator(f".monaco-workbench.{kind}")).to_be_visible()
 
 
 async def scenario(shown: Window) -> AsyncGenerator[str]:
     """Two sub-agents, an approval at the code, a cancelled sub-agent, and the end; yields at each moment to check."""
     await shown.open_file("greet.py")
-    await widen(shown)
     await shown.ask("Look and improve")
     looking, improving = shown.block("read the callers of retry"), shown.block("improve the greeting")
     await expect(improving).to_have_attribute("data-state", "waiting for you")

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-from playwright.async_api import BrowserContext
 
 from tests.editors.vscode.scenario import barriers, scenario, use_theme
-from tests.editors.vscode.vscode import make_project
-from tests.editors.vscode.window import window
+from tests.editors.vscode.window import Window
 
 pytestmark = [
     pytest.mark.editors,
@@ -17,13 +15,8 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", pytest.param("contrast", marks=pytest.mark.soak, id="contrast")])
-async def test_session_has_no_accessibility_violations(
-    browser: BrowserContext, workbench: str, tmp_path: Path, theme: str
-) -> None:
-    project = make_project(tmp_path / "project")
-    use_theme(project, theme)
-    async with window(browser, workbench, project) as shown:
-        await shown.open_chat()
-        async for moment in scenario(shown):
-            await shown.shot(tmp_path / f"{moment}.png")
-            assert await barriers(shown.chat) == []
+async def test_session_has_no_accessibility_violations(window: Window, tmp_path: Path, theme: str) -> None:
+    await use_theme(window, theme)
+    async for moment in scenario(window):
+        await window.shot(tmp_path / f"{moment}.png")
+        assert await barriers(window.chat) == []

