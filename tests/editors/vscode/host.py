@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import mkdtemp
 from urllib.parse import quote, urlsplit
 
 from playwright.async_api import BrowserContext
@@ -25,31 +26,36 @@ def _as_folder(project: Path) -> str:
 
 
 class Host:
-    """Runs each test file once and keeps the results by test name: empty, or the error. ``prepare`` changes the project
-    of a file and returns the query that opens it."""
+    """Runs the tests of a file once and keeps the results by test name: empty, or the error. ``prepare`` changes the
+    project and returns the query that opens it. VS Code writes the results to ``folder``."""
 
     def __init__(
-        self, browser: BrowserContext, url: str, folder: Path, prepare: Callable[[Path], str] = _as_folder
+        self,
+        browser: BrowserContext,
+        url: str,
+        folder: Path,
+        file: str,
+        prepare: Callable[[Path], str] = _as_folder,
     ) -> None:
         self.browser = browser
         self.url = url
         self.folder = folder
+        self.file = file
         self.prepare = prepare
-        self.runs: dict[str, asyncio.Task[Mapping[str, str]]] = {}
+        self.running: asyncio.Task[Mapping[str, str]] | None = None
 
-    async def result(self, file: str, name: str) -> str:
-        if file not in self.runs:
-            self.runs[file] = asyncio.create_task(self._run(file))
-        return (await self.runs[file]).get(name, "the test was not run")
+    async def result(self, name: str) -> str:
+        self.running = self.running or asyncio.create_task(self._run())
+        return (await self.running).get(name, "the test was not run")
 
-    async def _run(self, file: str) -> Mapping[str, str]:
+    async def _run(self) -> Mapping[str, str]:
         remote = f"vscode-remote://{urlsplit(self.url).netloc}"
         payload = [
             ["extensionDevelopmentPath", f"{remote}{EXTENSION}"],
-            ["extensionTestsPath", f"{remote}{EXTENSION / 'dist' / 'host' / f'{file}.js'}"],
+            ["extensionTestsPath", f"{remote}{EXTENSION / 'dist' / 'host' / f'{self.file}.js'}"],
             ["skipWelcome", "true"],
         ]
-        project = make_project(self.folder / file)
+        project = make_project(Path(mkdtemp(dir=self.folder)) / "project")
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         output: list[str] = []
         page = await self.browser.new_page()
@@ -60,6 +66,6 @@ class Host:
             await asyncio.wait_for(ended, PATIENCE)
         finally:
             await page.close()
-        results = self.folder / f"{file}.json"
+        results = self.folder / f"{self.file}.json"
         assert results.exists(), "The tests did not run:\n" + "\n".join(output)
-        return json.loads(results.read_text("utf-8"))
+        return json.loads(results.rename(project.with_suffix(".json")).read_text("utf-8"))

@@ -1,15 +1,16 @@
 """Settings in the files of a workspace give agents no power, also where VS Code itself would apply them."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import BrowserContext
 
 from tests.editors.vscode.host import Host, names_in
-from tests.editors.vscode.vscode import vscode
+from tests.editors.vscode.vscode import lean, scripted_settings, vscode
 
 pytestmark = [
     pytest.mark.editors,
@@ -71,25 +72,43 @@ VARIANTS: Mapping[str, tuple[Callable[[Path], str], bool]] = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session", params=VARIANTS)
-async def window(
-    request: pytest.FixtureRequest, browser: BrowserContext, model: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Host]:
+class Servers:
+    """A VS Code in which trust is off, and one in which no folder is trusted; each starts when it is needed."""
+
+    def __init__(self, model: str, folders: pytest.TempPathFactory, opened: ExitStack) -> None:
+        self._model = model
+        self._folders = folders
+        self._opened = opened
+
+    @cache  # noqa: B019  ends with the module
+    def started(self, trusted: bool) -> tuple[str, Path]:
+        """The address of one, and the folder for its results."""
+        folder = self._folders.mktemp("settings")
+        # Without the driver VS Code ignores tests in a page's URL.
+        trust = ["--disable-workspace-trust"] if trusted else []
+        options = ("--enable-smoke-test-driver", *trust, *lean(folder / "built-in"))
+        settings = {
+            **scripted_settings(self._model),
+            "security.workspace.trust.enabled": not trusted,
+            "security.workspace.trust.startupPrompt": "never",
+        }
+        environment = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_RESULTS": str(folder), "SECRET": "secret"}
+        server = vscode(folder / "home", *options, settings=settings, environment=environment)
+        return self._opened.enter_context(server), folder
+
+
+@pytest.fixture(scope="module")
+def servers(model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with ExitStack() as opened:
+        yield Servers(model, tmp_path_factory, opened)
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def window(request: pytest.FixtureRequest, browser: BrowserContext, servers: Servers) -> Host:
     prepare, trusted = VARIANTS[request.param]
-    folder = tmp_path_factory.mktemp("settings")
-    # Without the driver VS Code ignores tests in a page's URL.
-    options = ("--enable-smoke-test-driver", *(["--disable-workspace-trust"] if trusted else []))
-    settings = {
-        "deputy.model": "scripted",
-        "deputy.baseUrl": model,
-        "security.workspace.trust.enabled": not trusted,
-        "security.workspace.trust.startupPrompt": "never",
-    }
-    environment = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_RESULTS": str(folder), "SECRET": "secret"}
-    with vscode(folder / "home", *options, settings=settings, environment=environment) as url:
-        yield Host(browser, url, folder, prepare)
+    return Host(browser, *servers.started(trusted), "settings", prepare)
 
 
 @pytest.mark.parametrize("name", names_in("settings"))
 async def test_settings_of_a_workspace_give_no_power(window: Host, name: str) -> None:
-    assert await window.result("settings", name) == ""
+    assert await window.result(name) == ""
