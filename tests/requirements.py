@@ -29,7 +29,7 @@ PROVEN = frozenset(
     M1 M2 M3 M4 M5 M6 M7 M8 M9 M10 M11
     P1 P2 P3 P4 P5 P6 P7 P8
     X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 X12 X13 X14 X15 X16 X17 X18 X19 X20 X21 X22 X23 X25 X26 X27 X28
-    R1 R2 R3 R4 R5 R6 R7 R8 R9
+    R1 R2 R3 R4 R5 R6 R7 R8 R9 R10
     N1 N2 N3 N4
     Q1 Q2 Q3 Q4 Q5 Q7 Q8 Q9 Q10
     """.split()  # noqa: SIM905 - a list of them would fill a page

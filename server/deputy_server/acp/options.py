@@ -13,10 +13,10 @@ _DEFAULT: Final = "default"
 """The effort from the agent definition or the settings."""
 _MODES: Mapping[PermissionMode, tuple[str, str]] = {
     PermissionMode.PLAN: ("Plan", "Reads and plans. Changes nothing."),
-    PermissionMode.DEFAULT: ("Ask", "Asks before it changes files or runs commands."),
+    PermissionMode.DEFAULT: ("Ask", "Ask first: before it changes files or runs commands."),
     PermissionMode.ACCEPT_EDITS: (
         "Accept edits",
-        "Changes files in the workspace without asking. Asks for everything else.",
+        "Review after: changes files in the workspace, which you keep or undo later. Asks for everything else.",
     ),
     PermissionMode.BYPASS: ("Bypass", "Never asks. Deny rules still apply."),
 }

@@ -18,7 +18,11 @@ def acp(
     ] = None,
     mode: Annotated[
         PermissionMode | None,
-        typer.Option("--permission-mode", help="What agents of new sessions may do without approval."),
+        typer.Option(
+            "--permission-mode",
+            help="What agents of new sessions may do without approval. `default` asks first; with `accept_edits`, you "
+            "review edits after.",
+        ),
     ] = None,
     settings: Annotated[Path | None, typer.Option(help="JSON file with further settings.")] = None,
     record: Annotated[

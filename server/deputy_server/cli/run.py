@@ -29,7 +29,13 @@ AgentName = Annotated[
 ModelName = Annotated[
     str | None, typer.Option("--model", "-m", metavar="NAME", help="Model to use. 'offline' needs no key.")
 ]
-Mode = Annotated[PermissionMode | None, typer.Option("--permission-mode", help="What agents may do without approval.")]
+Mode = Annotated[
+    PermissionMode | None,
+    typer.Option(
+        "--permission-mode",
+        help="What agents may do without approval. `default` asks first; with `accept_edits`, you review edits after.",
+    ),
+]
 Allow = Annotated[
     list[str] | None,
     typer.Option(

@@ -64,13 +64,20 @@ def test_mode_that_allows_an_edit_closes_its_permission_request(deputy: Neovim) 
     deputy.until("vim.tbl_isempty(vim.fn.maparg('\\\\a', 'n', false, true))")
 
 
+@pytest.mark.requirement("R10")
 def test_mode_is_selected_from_list_and_invalid_mode_is_reported(deputy: Neovim) -> None:
     deputy.ask("hello")
     deputy.until_shown("You said: hello")
-    deputy.lua("vim.ui.select = function(items, how, done) OFFERED = items; done('plan') end")
+    deputy.lua(
+        """vim.ui.select = function(items, how, done)
+             OFFERED, LABELS = items, vim.tbl_map(how.format_item, items)
+             done('plan')
+           end"""
+    )
     deputy.command("DeputyMode")
     deputy.until_shown("· mode plan")
     assert deputy.lua("return OFFERED") == ["plan", "default", "accept_edits", "bypass"]
+    assert [label.split(":")[1] for label in deputy.lua("return LABELS")][1:3] == [" ask first", " review after"]
     assert deputy.api.funcs.getcompletion("DeputyMode ac", "cmdline") == ["accept_edits"]
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.command("DeputyMode yolo")

@@ -80,15 +80,12 @@ local function draw(state, entry, look, indent, label)
   local failed = entry.status == 'failed' and not look.open[entry.toolCallId]
   local why = failed and text.one_line(entry.content) or entry.diff and counts_of(entry.diff)
   local beside = why and why ~= '' and left >= SHORTEST and '  ' .. text.cut(why, left) or ''
-  items.add(
-    item,
-    {
-      { (' '):rep(indent) },
-      { status[1] .. ' ', status[3] },
-      { title },
-      { beside, failed and status[3] or 'DeputyDim' },
-    }
-  )
+  items.add(item, {
+    { (' '):rep(indent) },
+    { status[1] .. ' ', status[3] },
+    { title },
+    { beside, failed and status[3] or 'DeputyDim' },
+  })
   for _, line in ipairs(output_of(state, entry, look)) do
     for _, part in ipairs(text.folded(line[1], room - INDENT)) do
       items.add(item, { { (' '):rep(indent + INDENT) }, { part, line[2] } })

@@ -163,6 +163,12 @@ function M.restart()
 end
 
 local MODES = { 'plan', 'default', 'accept_edits', 'bypass' }
+local ABOUT = {
+  plan = 'read and plan, change nothing',
+  default = 'ask first: before every change and command',
+  accept_edits = 'review after: edits are made and listed; ask before commands',
+  bypass = 'never ask; only deny rules apply',
+}
 
 --- Names of permission modes, for completion.
 ---@param lead string
@@ -196,7 +202,12 @@ function M.mode(mode)
     if mode and mode ~= '' then
       return set(mode)
     end
-    vim.ui.select(MODES, { prompt = 'Permission mode' }, set)
+    vim.ui.select(MODES, {
+      prompt = 'Permission mode',
+      format_item = function(one)
+        return ('%s: %s'):format(one, ABOUT[one])
+      end,
+    }, set)
   end)
 end
 

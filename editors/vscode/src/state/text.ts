@@ -60,8 +60,8 @@ const ENDINGS: Readonly<Record<TurnEnd, string>> = {
 
 const MODES: Readonly<Record<PermissionMode, { readonly name: string; readonly about: string }>> = {
   plan: { name: "Plan", about: "read and plan, change nothing" },
-  default: { name: "Ask", about: "ask before every change and command" },
-  accept_edits: { name: "Accept edits", about: "edit files without asking; ask before commands" },
+  default: { name: "Ask", about: "ask first: before every change and command" },
+  accept_edits: { name: "Accept edits", about: "review after: edits are made and listed; ask before commands" },
   bypass: { name: "Bypass", about: "never ask; only deny rules apply" },
 };
 
