@@ -2,6 +2,7 @@
 import type { Mention, PastedImage } from "../src/page/messages.ts";
 import type { CompleteResult, PromptQueueEntry } from "../src/protocol.ts";
 import { isBusy, type SessionState } from "../src/state/session.ts";
+import { PromptHistory } from "../src/state/history.ts";
 import { gauge, modeOf, oneLine } from "../src/state/text.ts";
 import { Completions } from "./completions.ts";
 import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
@@ -61,6 +62,7 @@ export class Composer implements Part {
   });
   readonly #remember: (draft: Draft) => void;
   readonly #send: View["send"];
+  readonly #history = new PromptHistory();
   #mentions: readonly Mention[] = [];
   #images: readonly PastedImage[] = [];
   #queued: SessionState["queue"] | undefined;
@@ -104,7 +106,8 @@ export class Composer implements Part {
   }
 
   update(view: View): void {
-    const { snapshot } = view.state;
+    const { snapshot, entries, primaryId } = view.state;
+    this.#history.update(entries[primaryId ?? ""]);
     this.#text.disabled = snapshot;
     this.#text.placeholder = snapshot ? "Read-only: the session is open in another window" : PLACEHOLDER;
     for (const one of [this.#attach, this.#mode, this.#model, this.#context, this.#submitter]) one.disabled = snapshot;
@@ -153,11 +156,27 @@ export class Composer implements Part {
       this.#send({ type: "cancelTurn" });
       return;
     }
+    if (this.#recall(event)) return event.preventDefault();
     // Safari ends a composition before the event of the key that ended it, which has this code.
     // eslint-disable-next-line @typescript-eslint/no-deprecated
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     this.#submit();
+  }
+
+  /** Shows the earlier or later prompt, if the key moves out of the text; whether it does. */
+  #recall(event: KeyboardEvent): boolean {
+    const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    const { value, selectionStart, selectionEnd } = this.#text;
+    if (step === undefined || event.shiftKey || event.altKey || event.isComposing) return false;
+    const beyond = step > 0 ? value.slice(0, selectionStart) : value.slice(selectionEnd);
+    const recalled = beyond.includes("\n") ? undefined : this.#history.move(step, value);
+    if (recalled === undefined) return false;
+    this.#text.value = recalled;
+    this.#changed();
+    const end = step > 0 ? 0 : recalled.length;
+    this.#text.setSelectionRange(end, end);
+    return true;
   }
 
   #submit(): void {
@@ -169,6 +188,7 @@ export class Composer implements Part {
       this.#drawQueue(this.#queued ?? []);
     }
     this.#text.value = "";
+    this.#history.reset();
     this.#mentions = this.#images = [];
     this.#changed();
     this.#drawChips();

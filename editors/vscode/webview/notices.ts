@@ -1,6 +1,6 @@
 /** Notices above the prompt box, each with an action. */
 import type { FromPage, Surroundings } from "../src/page/messages.ts";
-import type { TurnOutcome } from "../src/protocol.ts";
+import type { TurnError, TurnOutcome } from "../src/protocol.ts";
 import { countsOf, isInterrupted, type SessionState } from "../src/state/session.ts";
 import { endingOf, oneLine, waitingLine, workLine } from "../src/state/text.ts";
 import { button, fill, h, icon, setText } from "./dom.ts";
@@ -17,12 +17,9 @@ interface Action {
   readonly message: FromPage;
 }
 
-/** Actions for model failures, by kind. */
-const REMEDIES: Readonly<Record<string, Action>> = {
-  authentication: { text: "Set API Key…", message: { type: "setApiKey" } },
-  not_configured: { text: "Set API Key…", message: { type: "setApiKey" } },
-  not_found: { text: "Choose Model…", message: { type: "pickModel" } },
-};
+const SET_KEY: Action = { text: "Set API Key…", message: { type: "setApiKey" } };
+const CHOOSE_MODEL: Action = { text: "Choose Model…", message: { type: "pickModel" } };
+const RETRY: Action = { text: "Retry", message: { type: "continue" } };
 const SHOW_LOG: Action = { text: "Show Log", message: { type: "showLog" } };
 const NEW_SESSION: Action = { text: "New Session", message: { type: "newSession" } };
 
@@ -86,7 +83,7 @@ function noticesOf({ state, around }: View): readonly Notice[] {
     const text = "The last turn was interrupted: the server ended.";
     notices.push({ text, icon: "debug-restart", actions: [{ text: "Continue", message: { type: "continue" } }] });
   } else if (ended && ended.stopReason !== "end_turn") {
-    const text = ended.error ? `${sentence(ended.error.message)} ${ended.error.action}` : endingOf(ended);
+    const text = ended.error ? failure(ended.error) : endingOf(ended);
     notices.push({
       text: oneLine(text, 400),
       icon: ended.stopReason === "cancelled" ? "circle-slash" : "error",
@@ -115,8 +112,23 @@ function remediesOf(ended: TurnOutcome): readonly Action[] {
   if (ended.stopReason === "max_turn_requests") {
     return [{ text: "Open Settings", message: { type: "setting", name: ended.setting ?? "budgets" } }, NEW_SESSION];
   }
-  const remedy = REMEDIES[ended.error?.kind ?? ""];
-  return ended.error ? [...(remedy ? [remedy] : []), SHOW_LOG] : [];
+  if (!ended.error) return [];
+  const remedy = remedyOf(ended.error);
+  return [...(remedy ? [remedy] : []), RETRY, SHOW_LOG];
+}
+
+/** The failure with its advice, unless a button is the advice. */
+function failure(error: TurnError): string {
+  const isButton = remedyOf(error) === SET_KEY;
+  return isButton ? sentence(error.message) : `${sentence(error.message)} ${error.action}`;
+}
+
+/** What removes the cause of a failure, by the setting or the key that its advice names. */
+function remedyOf({ action }: TurnError): Action | undefined {
+  const [, setting] = /\bsetting `([\w.]+)`/.exec(action) ?? [];
+  if (setting === "model") return CHOOSE_MODEL;
+  if (setting !== undefined) return { text: "Open Settings", message: { type: "setting", name: setting } };
+  return /_API_KEY\b/.test(action) ? SET_KEY : undefined;
 }
 
 /** Adds a missing full stop to a service's message. */

@@ -16,6 +16,11 @@ export interface AgentItem {
 
 /** Maximum characters of a label, so that time and state fit after it in a side bar of 300 pixels. */
 const MAX_LABEL = 20;
+/**
+ * Milliseconds between two refreshes. The editor redraws a tree 200 ms after the last refresh: with shorter intervals, it
+ * would never do so.
+ */
+const INTERVAL = 400;
 const COLOURS: Readonly<Record<string, string>> = {
   completed: "testing.iconPassed",
   failed: "testing.iconFailed",
@@ -26,9 +31,13 @@ const COLOURS: Readonly<Record<string, string>> = {
 export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Disposable {
   readonly #sessions: Sessions;
   readonly #server: Server;
-  readonly #changes = new vscode.EventEmitter<undefined>();
+  readonly #changes = new vscode.EventEmitter<AgentItem | AgentItem[] | undefined>();
   readonly #paced: Paced;
   readonly #items = new Map<string, AgentItem>();
+  #drawn: { readonly sessionId: string | undefined; readonly rows: ReadonlyMap<string, string> } = {
+    sessionId: undefined,
+    rows: new Map(),
+  };
   readonly #subscriptions: vscode.Disposable[];
   readonly view: vscode.TreeView<AgentItem>;
   readonly onDidChangeTreeData = this.#changes.event;
@@ -36,7 +45,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
   constructor(sessions: Sessions, server: Server) {
     this.#sessions = sessions;
     this.#server = server;
-    this.#paced = new Paced(() => this.#refresh());
+    this.#paced = new Paced(() => this.#refresh(), INTERVAL);
     this.view = vscode.window.createTreeView("deputy.agents", { treeDataProvider: this, showCollapseAll: true });
     this.#subscriptions = [
       sessions.onDidChange(() => this.#paced.call()),
@@ -106,9 +115,31 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     // Without agents, the view's welcome content shows this.
     this.view.message = state && this.#server.state === "stopped" ? "Deputy's server is not running." : undefined;
     // Also while the view is hidden: the editor reads it when the view is shown.
-    this.#changes.fire(undefined);
+    const changed = this.#changedRows(state);
+    if (changed?.length !== 0) this.#changes.fire(changed);
     // Updates elapsed times when no events arrive.
     if (counts?.running && !state?.snapshot) this.#paced.callIn(1000);
+  }
+
+  /** The rows whose text or icon has changed; undefined for the whole tree, if there are other rows. */
+  #changedRows(state: SessionState | undefined): AgentItem[] | undefined {
+    const rows = new Map(
+      Object.values(state?.agents ?? {}).map(({ agentId }) => [agentId, this.#textOf(state, agentId)]),
+    );
+    const before = this.#drawn;
+    this.#drawn = { sessionId: state?.sessionId, rows };
+    const isSame = before.sessionId === state?.sessionId && [...rows.keys()].join() === [...before.rows.keys()].join();
+    if (!state || !isSame) return undefined;
+    return [...rows]
+      .filter(([agentId, text]) => before.rows.get(agentId) !== text)
+      .map(([agentId]) => this.#item(state.sessionId, agentId));
+  }
+
+  /** What the editor draws of a row, for comparison. */
+  #textOf(state: SessionState | undefined, agentId: string): string {
+    if (!state) return "";
+    const { label, description, iconPath, contextValue, id } = this.getTreeItem(this.#item(state.sessionId, agentId));
+    return JSON.stringify([label, description, iconPath, contextValue, id]);
   }
 
   /** The editor identifies rows by reference, so each agent has one item. */

@@ -2,19 +2,22 @@ import type * as vscode from "vscode";
 
 const INTERVAL = 100;
 
-/** Calls a function at most ten times a second, and once more after the last request. */
+/** Calls a function at most once in an interval, and once more after the last request. */
 export class Paced implements vscode.Disposable {
   readonly #run: () => void;
+  readonly #interval: number;
   #timer: NodeJS.Timeout | undefined;
   #last = 0;
   #due = Infinity;
 
-  constructor(run: () => void) {
+  /** `interval` is in milliseconds. */
+  constructor(run: () => void, interval = INTERVAL) {
     this.#run = run;
+    this.#interval = interval;
   }
 
   call(): void {
-    this.callIn(Math.max(0, this.#last + INTERVAL - Date.now()));
+    this.callIn(Math.max(0, this.#last + this.#interval - Date.now()));
   }
 
   /** Calls it in `delay` milliseconds, unless it is due earlier. */

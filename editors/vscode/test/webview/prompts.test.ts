@@ -214,9 +214,9 @@ test("a card shows what to do without a server, and a step of the installation k
 
 test("a rejected key offers to set a key and to show the log", async () => {
   const page = await open();
-  const error = { kind: "authentication", message: "The key was rejected.", retryable: false, action: "Set another." };
+  const error = { kind: "authentication", message: "The key was rejected.", retryable: false, action: "Check X_API_KEY." };
   page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "error", error } });
-  assert.ok(page.one(".notice").textContent.startsWith("The key was rejected. Set another."));
+  assert.equal(page.one(".notice span:nth-child(2)").textContent, "The key was rejected.");
   page.newMessages();
   page.button("Set API Key…").click();
   page.button("Show Log").click();
@@ -279,3 +279,49 @@ test("an interrupted turn can be continued, a stopped one cannot", async () => {
   page.show({ ...after(LOOK), ended });
   assert.equal(page.one(".notice").textContent, "Cancelled.");
 });
+
+test("the arrow keys recall earlier prompts, and what was written stays", async () => {
+  const page = await open();
+  const state = after(log("three_children"));
+  const agentId = state.primaryId ?? "";
+  const [prompt] = (state.entries[agentId] ?? []).filter(({ type }) => type === "message");
+  assert.ok(prompt?.type === "message");
+  const other = { ...prompt, seq: 900, messageId: "m900", text: "first line\nsecond line" };
+  page.show({ ...state, entries: { ...state.entries, [agentId]: [prompt, other, { ...other, seq: 901 }] } });
+  const box = write(page, "new");
+  const recalled = (key: string, at?: number): string => {
+    if (at !== undefined) box.setSelectionRange(at, at);
+    page.key(box, key);
+    return box.value;
+  };
+  assert.equal(recalled("ArrowUp"), other.text);
+  assert.equal(recalled("ArrowUp", other.text.length), other.text, "the key moves within the text");
+  assert.equal(recalled("ArrowUp", 0), prompt.text);
+  assert.equal(recalled("ArrowUp"), prompt.text);
+  assert.equal(recalled("ArrowDown"), other.text);
+  assert.equal(recalled("ArrowDown"), "new");
+  assert.equal(recalled("ArrowDown"), "new");
+});
+
+const FAILURES = [
+  ["Check ANTHROPIC_API_KEY.", ["Set API Key…", "Retry", "Show Log"]],
+  ["Log in to your cloud provider again.", ["Retry", "Show Log"]],
+  ["Check the setting `model` (or DEPUTY_MODEL).", ["Choose Model…", "Retry", "Show Log"]],
+  ["Check the setting `baseUrl` (or ANTHROPIC_BASE_URL).", ["Open Settings", "Retry", "Show Log"]],
+  ["Try again later.", ["Retry", "Show Log"]],
+] as const;
+
+for (const [action, buttons] of FAILURES) {
+  test(`a failure whose advice is "${action}" offers what fits, and to retry`, async () => {
+    const page = await open();
+    const error = { kind: "unknown", message: "It failed", action, retryable: false };
+    page.show({ ...after(log("three_children")), ended: { turnId: "t", stopReason: "error", error } });
+    const notice = page.one(".notice");
+    assert.deepEqual(
+      [...notice.querySelectorAll("button")].map(({ textContent }) => textContent),
+      buttons,
+    );
+    page.button("Retry").click();
+    assert.deepEqual(page.newMessages(), [{ type: "continue" }]);
+  });
+}
