@@ -18,10 +18,10 @@ LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo try-nvim try-vscode vsix vscode packages dist docs test test-editors test-all soak lint lint-nvim lint-vscode bench lock generate clean
+.PHONY: help venv demo try-nvim try-vscode vsix vscode packages dist docs test test-editors test-all soak lint lint-nvim lint-vscode bench bench-webview lock generate clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(VENV)/.runtime ## Set up .venv with Deputy (.venv/bin/deputy)
 
@@ -116,6 +116,9 @@ lint-vscode: $(TYPES_CHECKED) ## Check types and style of the VS Code extension
 
 bench: $(VENV)/.dev ## Run the benchmarks, compared with a bare loop
 	$(BIN)/python -m tests.bench
+
+bench-webview: $(VENV)/.dev $(VSIX) ## Measure the chat page of VS Code in headless Chromium, with many tool calls
+	$(BIN)/python -m tests.editors.vscode.bench
 
 generate: $(VENV)/.dev ## Regenerate the schema and the reference pages from the code
 	$(BIN)/python -m deputy_protocol.generate

@@ -2,6 +2,7 @@
 import type { ToolCallEntry } from "../src/protocol.ts";
 import { type CallGroup, outcomeOf, phraseOf, summaryOf } from "../src/state/calls.ts";
 import { editCounts, editLines } from "../src/state/diff.ts";
+import type { CallTimes } from "../src/state/session.ts";
 import { signOfCall, visible } from "../src/state/text.ts";
 import { counts } from "./changes.ts";
 import { diffBox } from "./diff.ts";
@@ -22,6 +23,8 @@ export class CallPart extends EntryPart<ToolCallEntry> {
   #open = false;
   #view: View | undefined;
   #liveText: string | undefined;
+  #outcomeFor: ToolCallEntry | undefined;
+  #outcomeTimes: CallTimes | undefined;
 
   constructor(entry: ToolCallEntry) {
     super(entry);
@@ -32,9 +35,12 @@ export class CallPart extends EntryPart<ToolCallEntry> {
   override update(view: View): void {
     this.#view = view;
     super.update(view);
-    const { toolCallId } = this.entry;
-    setText(this.#outcome, outcomeOf(this.entry, view.state.times[toolCallId], view.now).join(" · "));
-    const text = view.state.outputs[toolCallId];
+    const { toolCallId, status } = this.entry;
+    const [times, text] = [view.state.times[toolCallId], view.state.outputs[toolCallId]];
+    const isRunning = status === "in_progress";
+    if (isRunning || this.#outcomeFor !== this.entry || this.#outcomeTimes !== times)
+      setText(this.#outcome, outcomeOf(this.entry, times, view.now).join(" · "));
+    [this.#outcomeFor, this.#outcomeTimes] = [this.entry, times];
     if (this.#liveText === text) return;
     this.#liveText = text;
     this.#live.hidden = text === undefined;

@@ -69,6 +69,8 @@ export function fill(element: HTMLElement, ...children: Child[]): void {
 
 /** Puts `wanted` into `parent` in order. Does not move elements that are already in place, so that focus and folds stay. */
 export function arrange(parent: HTMLElement, wanted: readonly HTMLElement[]): void {
+  const isSame = parent.childNodes.length === wanted.length && wanted.at(-1) === parent.lastChild;
+  if (isSame && wanted.every((element, index) => parent.childNodes[index] === element)) return;
   const keep = new Set<Node>(wanted);
   for (const child of [...parent.childNodes]) if (!keep.has(child)) child.remove();
   wanted.forEach((element, index) => {

@@ -55,6 +55,8 @@ class PageView {
     this.#host.postMessage(message);
     if (message.type === "prompt") this.#goToEnd();
   };
+  /** Parts that come into sight get their size only then. */
+  readonly #resizes = new ResizeObserver(() => this.#follow());
   #scheduled = false;
   #pause = 0;
   #followsEnd = true;
@@ -94,13 +96,14 @@ class PageView {
       h("section", { class: "below", "aria-label": "Prompt, and state of the session" }, ...below),
       this.#announcements,
     );
-    this.#scroll.addEventListener("scroll", () => {
-      const below = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight;
-      this.#followsEnd = below < NEAR_END || this.#scroll.scrollTop === this.#followedTo;
-      this.#jump.hidden = this.#followsEnd;
+    this.#scroll.addEventListener("scroll", () =>
+      this.#noteEnd(this.#scroll.scrollTop === this.#followedTo ? Infinity : NEAR_END),
+    );
+    this.#scroll.addEventListener("click", ({ target }) => {
+      if ((target as Element).closest("[aria-expanded], summary")) this.#stay();
     });
     this.#jump.hidden = true;
-    new ResizeObserver(() => this.#follow()).observe(this.#scroll);
+    this.#resizes.observe(this.#scroll);
     window.addEventListener("focus", () => this.#takeFocus());
     if (document.hasFocus()) this.#takeFocus();
     window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#handle(data));
@@ -210,12 +213,32 @@ class PageView {
    * the page, scrolls to the start of the change; its buttons stay at the edge.
    */
   #follow(): void {
-    if (!this.#followsEnd || this.#rewind || this.#scroll.querySelector(".note:focus, .question :focus")) return;
+    const isWriting = document.activeElement?.matches(".note, .question *") ?? false;
+    if (!this.#followsEnd || this.#rewind || isWriting) return;
     this.#scroll.scrollTop = this.#scroll.scrollHeight;
+    const { requests, inputs } = this.#state;
+    const isAsked = Object.keys(requests).length + Object.keys(inputs).length > 0;
+    if (isAsked) this.#showTallCard();
+    this.#followedTo = this.#scroll.scrollTop;
+  }
+
+  #showTallCard(): void {
     const card = [...this.#scroll.querySelectorAll<HTMLElement>(".approval")].findLast((one) => one.offsetHeight > 0);
     if (card && card.offsetHeight > this.#scroll.clientHeight)
       (card.querySelector(".added, .removed") ?? card).scrollIntoView({ block: "start" });
-    this.#followedTo = this.#scroll.scrollTop;
+  }
+
+  /** Follows the end if it is in sight, or at most `near` pixels away. */
+  #noteEnd(near: number): void {
+    const below = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight;
+    this.#followsEnd = below < near;
+    this.#jump.hidden = this.#followsEnd;
+  }
+
+  /** Keeps what the user folds or unfolds where it is. */
+  #stay(): void {
+    this.#followsEnd = false;
+    requestAnimationFrame(() => this.#noteEnd(1));
   }
 
   /** Shows the end, and follows what is added to it. */
@@ -229,9 +252,11 @@ class PageView {
     const shown = `${this.#state.sessionId}/${agentId ?? ""}`;
     if (shown === this.#shownAgent) return;
     this.#shownAgent = shown;
+    if (this.#transcript) this.#resizes.unobserve(this.#transcript.element);
     this.#transcript?.element.remove();
     this.#transcript = new Transcript(agentId ?? "", "whole");
     this.#scroll.append(this.#transcript.element);
+    this.#resizes.observe(this.#transcript.element);
   }
 
   #setRewind(seq: number | undefined): void {

@@ -16,6 +16,8 @@ export type Detail = "whole" | "calls";
 
 const RECENT_CALLS = 6;
 
+const NOTHING: readonly Entry[] = [];
+
 type Item = Entry | CallGroup;
 
 export class Transcript implements Part {
@@ -23,6 +25,8 @@ export class Transcript implements Part {
   readonly #agentId: string;
   readonly #detail: Detail;
   readonly #parts = new Map<string, Part>();
+  #itemsOf: readonly Entry[] | undefined;
+  #known: readonly Item[] = [];
   #showsAll = false;
   #view: View | undefined;
 
@@ -34,7 +38,7 @@ export class Transcript implements Part {
   update(view: View): void {
     this.#view = view;
     const { entries, streams, requests, inputs } = view.state;
-    const own = grouped(this.#shown(entries[this.#agentId] ?? []));
+    const own = this.#items(entries[this.#agentId]);
     const wanted = new Map<string, Part>();
     const hidden = this.#hidden(own);
     if (hidden > 0) this.#want(wanted, "more", () => new Earlier(() => this.#showAll()));
@@ -53,11 +57,12 @@ export class Transcript implements Part {
         this.#want(wanted, `question/${input.requestId}`, () => new QuestionCard(input));
     }
     this.#replace(wanted);
-    const latest = new Map(own.map((entry) => [keyOf(entry), entry]));
-    for (const [key, part] of wanted) {
+    for (const entry of own.slice(hidden)) {
+      const part = wanted.get(keyOf(entry));
+      if (part && "entry" in part) part.entry = entry;
+    }
+    for (const part of wanted.values()) {
       if (part instanceof Earlier) part.count = callsIn(own.slice(0, hidden));
-      const entry = latest.get(key);
-      if (entry && "entry" in part) part.entry = entry;
       part.update(view);
     }
   }
@@ -94,6 +99,15 @@ export class Transcript implements Part {
     const isAsking = (part: Part | undefined): boolean => part instanceof ApprovalCard;
     const added = [...wanted].some(([key, part]) => isAsking(part) && !before.has(key));
     if (added || [...before].some(([key, part]) => isAsking(part) && !wanted.has(key))) unsettle();
+  }
+
+  /** What is shown; the same list while the entries are the same. */
+  #items(entries: readonly Entry[] = NOTHING): readonly Item[] {
+    if (this.#itemsOf !== entries) {
+      this.#itemsOf = entries;
+      this.#known = grouped(this.#shown(entries));
+    }
+    return this.#known;
   }
 
   /** The shown entries: without calls that started an agent, and in a block without messages. */

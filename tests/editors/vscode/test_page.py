@@ -42,6 +42,11 @@ END_IN_SIGHT = """(part) => {
   const { bottom } = part.getBoundingClientRect();
   return bottom <= document.querySelector(".scroll").getBoundingClientRect().bottom + 1;
 }"""
+RENDERED = "(part) => part.checkVisibility({ contentVisibilityAuto: true })"
+END = """() => {
+  const { scrollHeight, scrollTop, clientHeight } = document.querySelector(".scroll");
+  return scrollHeight - scrollTop - clientHeight < 2;
+}"""
 COVERED = """(card) => {
   const [seen, answers] = [".diff", ".answers"].map((part) => card.querySelector(part).getBoundingClientRect());
   return answers.top < seen.bottom - 1;
@@ -171,3 +176,22 @@ async def test_new_messages_do_not_move_what_the_user_reads(browser: BrowserCont
         await post(page, {"type": "events", "events": events[-2:]})
         await expect(page.locator(".message")).to_have_count(18)
         assert await scroll.evaluate("(scroll) => scroll.scrollTop") == 300
+
+
+async def test_messages_out_of_sight_are_not_rendered(browser: BrowserContext) -> None:
+    async with chat(browser, {"width": 300, "height": 600}, talk(20)) as page:
+        await page.wait_for_function(END)
+        answers = page.locator(".assistant .markdown")
+        assert await answers.last.evaluate(RENDERED)
+        assert not await answers.first.evaluate(RENDERED)
+
+
+async def test_unfolded_part_stays_where_it_is(browser: BrowserContext) -> None:
+    async with chat(browser, {"width": 300, "height": 400}, recorded("three_children", 7)) as page:
+        toggle = page.locator(".block-toggle").first
+        await toggle.scroll_into_view_if_needed()
+        await toggle.hover()  # which shows its buttons
+        before = await toggle.bounding_box()
+        await toggle.click()
+        await expect(page.locator(".call").first).to_be_visible()
+        assert await toggle.bounding_box() == before

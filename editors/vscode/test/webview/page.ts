@@ -36,6 +36,7 @@ Object.assign(globalThis, {
   MutationObserver: window.MutationObserver,
   ResizeObserver: class {
     observe(): void {}
+    unobserve(): void {}
   },
   requestAnimationFrame: (draw: () => void) => frames.push(draw),
   // A real timer would keep the tests from ending.

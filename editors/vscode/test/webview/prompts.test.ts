@@ -214,7 +214,12 @@ test("a card shows what to do without a server, and a step of the installation k
 
 test("a rejected key offers to set a key and to show the log", async () => {
   const page = await open();
-  const error = { kind: "authentication", message: "The key was rejected.", retryable: false, action: "Check X_API_KEY." };
+  const error = {
+    kind: "authentication",
+    message: "The key was rejected.",
+    retryable: false,
+    action: "Check X_API_KEY.",
+  };
   page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "error", error } });
   assert.equal(page.one(".notice span:nth-child(2)").textContent, "The key was rejected.");
   page.newMessages();
