@@ -156,7 +156,16 @@ def fold(name: str) -> str:
 
 def is_secret(path: PurePath | str) -> bool:
     """Whether a file may contain secrets. Pass the path below a root."""
-    *folders, name = parts = _parts(path)
+    return _is_secret(_parts(path))
+
+
+def is_secret_in(folder: str, name: str) -> bool:
+    """The same for the file ``name`` in a folder with the name ``folder``, apart from folders above it."""
+    return _is_secret((fold(folder), fold(name)))
+
+
+def _is_secret(parts: Sequence[str]) -> bool:
+    *folders, name = parts
     if not SECRET_FOLDERS.isdisjoint(folders) or any(pair in SECRET_PATHS for pair in pairwise(parts)):
         return True
     if name.endswith(NO_SECRET) or (name.endswith(_COMMON_ENDINGS) and name.startswith(_COMMON_STEMS)):

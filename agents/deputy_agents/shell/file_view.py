@@ -35,6 +35,8 @@ _SECRETS: Final = (
 """Folders of the home folder with keys and cookies, in addition to those that the gate considers secret."""
 _OF_PEOPLE: Final = ("/home", "/root", "/mnt", "/media", "/Users", "/Volumes")
 """Folders with the files of people."""
+_OF_ROOT: Final = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private")
+_HOST_KEYS: Final = Path("/etc/ssh")
 _PACKAGES: Final = Path(__file__).parents[2]
 _SOCKETS: Final = Path("/proc/net/unix")
 
@@ -64,6 +66,7 @@ def file_view(
         **_kinds(HIDDEN, [_RUNTIME, environ.get("XDG_RUNTIME_DIR", ""), state_folder(environ)]),
         **_kinds(READ_ONLY, _SYSTEM),
         **dict(_secrets(home)),
+        **dict(_secrets_of_the_system()),
         **{path: READ_ONLY for root in roots for path in _protected(root)},
         **_kinds(READ_ONLY, readable),
         **_kinds(WRITABLE, roots),
@@ -115,6 +118,15 @@ def _secrets(home: Path) -> Iterator[tuple[str, str]]:
             yield from _hidden(home / ".config" / name)
     for parts in (*SECRET_PATHS, *_SECRETS):
         yield from _hidden(home.joinpath(*parts))
+
+
+def _secrets_of_the_system() -> Iterator[tuple[str, str]]:
+    """What only root can read, which a command of root could show."""
+    for path in _OF_ROOT:
+        yield from _hidden(Path(path))
+    for name in _names(_HOST_KEYS):
+        if name.startswith("ssh_host_") and not name.endswith(".pub"):
+            yield from _hidden(_HOST_KEYS / name)
 
 
 def _hidden(path: Path) -> Iterator[tuple[str, str]]:

@@ -58,7 +58,7 @@ def _supervise(command: list[str], grace: float, control: int, report: int) -> N
     if _LINUX:
         _prctl(_SET_CHILD_SUBREAPER)
     child = _start(command, control)
-    _release_streams(control)
+    _release_streams(control, os.open(os.devnull, os.O_RDWR))
     code = _wait(child, wakeup, control)
     left = 0 if code is None else _left_running(child, control)
     if not _all_gone(child):
@@ -75,15 +75,17 @@ def _isolate(control: int, report: int, sandbox: list[str] | None) -> None:
     from deputy_agents.shell import isolation
 
     signal.pthread_sigmask(signal.SIG_BLOCK, (*_TO_END, signal.SIGCHLD))
+    null = os.open(os.devnull, os.O_RDWR)  # the first process of the namespaces replaces /dev for this one too
     try:
         isolation.unshare(sandbox=sandbox is not None)
         alive, of_parent = os.pipe()
         if (first := os.fork()) != 0:
             os.close(alive)
-            _release_streams(control)
+            _release_streams(control, null)
             os.close(report)
             _wait_for_first(first)
         os.close(of_parent)
+        os.close(null)
         _prctl(_SET_PDEATHSIG, signal.SIGKILL)
         if select.select([alive], [], [], 0)[0]:
             os._exit(1)  # the parent has died before it could take this process along
@@ -161,10 +163,9 @@ def _start(command: list[str], control: int) -> int:
         os._exit(127)
 
 
-def _release_streams(control: int) -> None:
-    """Close the guard's copies of the standard streams. The owner reads the output until its end, so only the command
-    must hold the streams open."""
-    null = os.open(os.devnull, os.O_RDWR)
+def _release_streams(control: int, null: int) -> None:
+    """Replace the guard's copies of the standard streams by ``null``. The owner reads the output until its end, so only
+    the command must hold the streams open."""
     if control != 0:
         os.dup2(null, 0)
     os.dup2(null, 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.files.sensitive import SECRET_FOLDERS, SECRET_PATHS, fold, is_secret, protected_part
+from deputy_agents.files.sensitive import SECRET_FOLDERS, SECRET_PATHS, fold, is_secret, is_secret_in, protected_part
 from deputy_agents.shell.mount_kinds import HIDDEN, HIDDEN_FILE
 
 MAX_ENTRIES: Final = 1_000_000
@@ -39,42 +39,42 @@ def scan_workspace(roots: Sequence[Path]) -> Sensitive:
         ToolError: there are too many files, or too many that may hold secrets.
     """
     found = Sensitive()
-    for count, (root, path, entry) in enumerate(_entries(roots)):
+    for count, (root, parent, entry) in enumerate(_entries(roots)):
         if count > MAX_ENTRIES:
             raise ToolError(f"The workspace has more than {MAX_ENTRIES:,} files, too many to find the secret ones.")
         if entry.is_symlink():
-            _add_link(found, roots, root, path)
+            _add_link(found, roots, root, entry.path)
         elif entry.is_dir(follow_symlinks=False):
-            if _is_secret_folder(path):
-                found.hidden[path] = HIDDEN
-        elif is_secret(path[path.rfind("/", 0, -len(entry.name) - 1) + 1 :]) and not _has_only_certificates(path):
-            found.hidden[path] = HIDDEN_FILE
+            if _is_secret_folder(parent, entry.name):
+                found.hidden[entry.path] = HIDDEN
+        elif is_secret_in(parent, entry.name) and not _has_only_certificates(entry.path):
+            found.hidden[entry.path] = HIDDEN_FILE
     if len(found.hidden) > MAX_HIDDEN:
         raise ToolError(f"The workspace has more than {MAX_HIDDEN} files that may hold secrets, too many to hide them.")
     return found
 
 
-def _entries(roots: Sequence[Path]) -> Iterator[tuple[str, str, os.DirEntry[str]]]:
-    """Each entry below ``roots``, with its root and its path. What is in a secret folder, or deep in a repository, is
-    left out."""
-    left = [(str(root), str(root)) for root in roots]
+def _entries(roots: Sequence[Path]) -> Iterator[tuple[Path, str, os.DirEntry[str]]]:
+    """Each entry below ``roots``, with its root and the name of its folder. What is in a secret folder, or deep in a
+    repository, is left out."""
+    left = [(root, str(root)) for root in roots]
     while left:
         root, folder = left.pop()
+        parent = os.path.basename(folder)  # noqa: PTH119
+        deep = fold(parent) == _REPOSITORY
         with suppress(OSError), os.scandir(folder) as entries:
-            deep = fold(os.path.basename(folder)) == _REPOSITORY  # noqa: PTH119
             for entry in entries:
-                path = f"{folder.rstrip('/')}/{entry.name}"
-                yield root, path, entry
-                if not deep and entry.is_dir(follow_symlinks=False) and not _is_secret_folder(path):
-                    left.append((root, path))
+                yield root, parent, entry
+                if not deep and entry.is_dir(follow_symlinks=False) and not _is_secret_folder(parent, entry.name):
+                    left.append((root, entry.path))
 
 
-def _is_secret_folder(path: str) -> bool:
-    *_, parent, name = map(fold, path.split("/"))
-    return name in SECRET_FOLDERS or (parent, name) in SECRET_PATHS
+def _is_secret_folder(parent: str, name: str) -> bool:
+    name = fold(name)
+    return name in SECRET_FOLDERS or (fold(parent), name) in SECRET_PATHS
 
 
-def _add_link(found: Sensitive, roots: Sequence[Path], root: str, path: str) -> None:
+def _add_link(found: Sensitive, roots: Sequence[Path], root: Path, path: str) -> None:
     """What a link in the workspace leads to in the workspace has the name of the link too."""
     name, target = Path(path).relative_to(root), Path(os.path.realpath(path))
     if target in roots or not any(target.is_relative_to(one) for one in roots):
@@ -82,7 +82,7 @@ def _add_link(found: Sensitive, roots: Sequence[Path], root: str, path: str) -> 
     if protected_part(name) or protected_part(name / "any"):
         found.protected[str(target)] = None
     if target.is_dir():
-        if _is_secret_folder(path):
+        if _is_secret_folder(name.parent.name, name.name):
             found.hidden[str(target)] = HIDDEN
     elif target.is_file() and is_secret(name) and not _has_only_certificates(path):
         found.hidden[str(target)] = HIDDEN_FILE

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.domain.event import ToolCallUpdated
+from deputy_agents.domain.file_change import Approval
 from deputy_agents.domain.message import Reply
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import DecisionKind, Rule
@@ -15,6 +16,7 @@ from deputy_agents.domain.settings import PermissionSettings, Settings, ShellSet
 from deputy_agents.model.scripted import calls, say, use
 from deputy_agents.ports.permission import Selected
 from deputy_agents.shell import trust
+from deputy_agents.snapshots.roots import SnapshotRoots
 from tests.support.core import ALLOW, DENY, Cast, Person, core
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("Q3")]
@@ -163,6 +165,18 @@ async def test_background_process_is_confined_too(workspace: Path) -> None:
         await c.turn()
         await c.until((workspace / "done").exists)
     assert not (workspace / "AGENTS.md").exists()
+
+
+@pytest.mark.requirement("R8")
+async def test_its_changes_are_recorded_for_review_as_made_in_the_sandbox(workspace: Path, tmp_path: Path) -> None:
+    (workspace / "a.txt").write_text("before\n")
+    script = Cast([shell("echo after > a.txt; echo new > b.txt"), say("done")])
+    async with core(workspace, script, settings=AUTO, snapshots=SnapshotRoots(tmp_path / "snapshots")) as c:
+        await c.turn()
+        changed = (await c.session.review.unreviewed_files())[0]
+        assert [(Path(one.path).name, one.status) for one in changed] == [("a.txt", "modified"), ("b.txt", "created")]
+        authors = [change for one in changed for hunk in one.hunks for change in one.changes(hunk)]
+        assert {one.approved for one in authors} == {Approval.SANDBOX}
 
 
 async def test_environment_that_the_user_passes_to_commands_is_left_out(

@@ -29,7 +29,7 @@ from tests.support.listening import listening
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("Q3")]
 
-SECRET = "hunter22"
+SECRET = "hunter22-of-the-sandbox"
 
 
 @pytest.fixture(
@@ -379,6 +379,13 @@ async def test_private_files_of_people_are_out_of_reach(root: Path, monkeypatch:
         assert output.endswith("tried\n")
         assert (home / ".toolrc").read_text() == "settings of a tool"
         assert sorted(path.name for path in home.iterdir()) == [".ssh", ".toolrc", "diary.txt", "other"]
+
+
+async def test_passwords_of_the_system_are_out_of_reach(root: Path) -> None:
+    assert Path("/etc/shadow").read_text()
+    output = await output_of("cat /etc/shadow /etc/gshadow; ls -l /etc/passwd", root)
+    assert not [line for line in output.splitlines() if line.startswith("root:")]
+    assert "/etc/passwd" in output
 
 
 async def test_file_with_another_name_elsewhere_is_not_written(root: Path, tmp_path: Path) -> None:
