@@ -50,7 +50,7 @@ export class MessagePart extends EntryPart<MessageEntry> {
     if (role === "user") body.textContent = visible(shown);
     else body.append(markdown(shown, actsOf(view)));
     const { agentId, messageId } = this.entry;
-    const locations = references ?? [];
+    const locations = (references ?? []).filter(({ uri, range }) => !isLinked(text, uri, range));
     fill(
       this.#article,
       pictures > 0 && this.#images,
@@ -138,6 +138,13 @@ export class ThoughtPart extends EntryPart<ThoughtEntry> {
   protected draw(): void {
     this.#text.textContent = visible(this.entry.text.slice(0, MAX_SHOWN));
   }
+}
+
+/** Whether the text itself has a link to the place: the end of its path, and its lines. */
+function isLinked(text: string, uri: string, range: Range): boolean {
+  const path = decodeURIComponent(new URL(uri).pathname);
+  const links = text.match(/[\w@.+/-]+:\d+(?:-\d+)?/g) ?? [];
+  return links.some((link) => `${path}:${lines(range)}`.endsWith(`/${link}`));
 }
 
 function reference(view: View, uri: string, range: Range): HTMLElement {

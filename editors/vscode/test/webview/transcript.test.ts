@@ -364,3 +364,22 @@ test("references are shown relative to the session's folder, with lines", async 
     ["src/a b.py:5-9", "where/c.py:1"],
   );
 });
+
+test("references that the text itself links are not listed again", async () => {
+  const page = await open();
+  const range = { start: { line: 4, character: 0 }, end: { line: 9, character: 0 } };
+  const references = ["src/a.py", "other/a.py", "src/b.py"].map((path) => ({ uri: `file:///w/${path}`, range }));
+  const state = after(LOOK);
+  const id = state.primaryId ?? "";
+  const entries = (state.entries[id] ?? []).map((entry) =>
+    entry.type === "message" && entry.role === "assistant"
+      ? { ...entry, references, text: "See `src/a.py:5-9` and src/b.py:5." }
+      : entry,
+  );
+  page.show({ ...state, entries: { ...state.entries, [id]: entries } });
+  const named = page.all(".references").at(-1)?.querySelectorAll(".path") ?? [];
+  assert.deepEqual(
+    [...named].map(({ textContent }) => textContent),
+    ["other/a.py:5-9", "src/b.py:5-9"],
+  );
+});
