@@ -154,8 +154,10 @@ def test_rewind_restores_files_and_the_prompt_can_be_undone_and_a_fork_goes_on(d
 
 @pytest.mark.requirement("R9")
 def test_an_edit_in_the_transcript_shows_its_counts_and_unfolds_to_its_change(deputy: Neovim) -> None:
-    changed(deputy, "edits please")
-    deputy.until_shown("▸ ✓ fix both")
+    deputy.ask("edits please")
+    deputy.until("#require('deputy.session').requests() > 0")
+    deputy.lua("require('deputy').mode('accept_edits')")
+    deputy.until_shown("All is done.")
     deputy.at("fix both")
     deputy.keys("<Tab>")
     deputy.until_shown("edit_file(loop.py)  +1 −1")
