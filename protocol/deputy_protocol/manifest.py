@@ -17,7 +17,7 @@ need a token."""
 _MACHINE = frozenset(
     {
         *("api", "baseUrl", "hooks", "mcpServers", "providers", "roots"),
-        *("sessions.keepDays", "shell.env", "shell.isolation", "web.allowPrivate"),
+        *("sessions.keepDays", "shell.env", "shell.isolation", "shell.sandboxHosts", "web.allowPrivate"),
     }
 )
 """Settings, or groups of them, that run programs, decide where the key and the files go, or delete something. They
