@@ -31,7 +31,7 @@ PROVEN = frozenset(
     X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 X12 X13 X14 X15 X16 X17 X18 X19 X20 X21 X22 X23 X25 X26 X27 X28
     R1 R2 R3 R4 R5 R6 R7 R8 R9 R10
     N1 N2 N3 N4
-    Q1 Q2 Q3 Q4 Q5 Q7 Q8 Q9 Q10
+    Q1 Q2 Q3 Q4 Q5 Q6 Q7 Q8 Q9 Q10
     """.split()  # noqa: SIM905 - a list of them would fill a page
 )
 """Ids that tests prove. Everything else is planned."""
@@ -352,6 +352,10 @@ SENTENCES: dict[str, str] = {
     "Q5": (
         "Agents and MCP servers can ask the user: attributed, answered in every front end that can show the form, "
         "never answered by anything but the user; headless: refused with a clear result"
+    ),
+    "Q6": (
+        "Sign-in at MCP servers with OAuth: code flow with PKCE over loopback, registration, renewal; tokens in the "
+        "keyring or a private file, never in tools, logs, stores and answers; nothing opens without the user"
     ),
     "Q7": "Why a request asks is one short sentence, which names the rule or mode and how to change it",
     "Q8": "Modes are changed and requests answered by keys in every front end, never by text typed before",

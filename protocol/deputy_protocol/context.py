@@ -56,6 +56,8 @@ class McpServerState(StrEnum):
     ASKED = "asked"
     """It waits for the user's approval."""
     REFUSED = "refused"
+    NEEDS_SIGN_IN = "needs_sign_in"
+    """It runs once you have signed in there: `deputy mcp login NAME`."""
     STARTING = "starting"
     READY = "ready"
     FAILED = "failed"

@@ -95,6 +95,7 @@ class App:
         self.runtime = Runtime(
             store=self._state.store,
             approvals=self._state.approvals,
+            sign_ins=self._state.sign_ins,
             snapshots=SnapshotRoots(self._state.folder),
             answered=self._state.answered,
         )

@@ -16,6 +16,7 @@ from deputy_agents.domain.errors import StoreError, UnknownSession
 from deputy_agents.files.paths import state_folder
 from deputy_agents.guidance.answered_rules import AnsweredRules
 from deputy_agents.mcp.approvals import Approvals
+from deputy_agents.mcp.sign_ins import SignIns
 from deputy_agents.ports.store import SessionRecord, Store
 from deputy_agents.redact import Redactor
 from deputy_agents.store.memory import MemoryStore
@@ -23,6 +24,8 @@ from deputy_agents.store.sqlite import SqliteStore
 
 APPROVALS = "mcp.json"
 """Name of the file, in the folder of the session store, with the approvals of MCP servers."""
+SIGN_INS = "mcp-sign-ins.json"
+"""Name of the file there with where the user is signed in at MCP servers."""
 ANSWERS = "rules.json"
 """Name of the file there with the rules that answers have added to personal files of projects."""
 
@@ -64,6 +67,7 @@ class State:
     folder: Path
     store: Store
     approvals: Approvals
+    sign_ins: SignIns
     answered: AnsweredRules
     notice: str | None = None
     temporary: "TemporaryDirectory[str] | None" = None
@@ -83,9 +87,9 @@ def open_state(environ: Mapping[str, str]) -> State:
         make_private(folder)
     except StoreError as error:
         temporary = TemporaryDirectory(prefix="deputy-", ignore_cleanup_errors=True)
-        none = Approvals(), AnsweredRules()
+        none = Approvals(), SignIns(), AnsweredRules()
         return State(Path(temporary.name), MemoryStore(), *none, _not_stored(error), temporary)
-    kept = Approvals(folder / APPROVALS), AnsweredRules(folder / ANSWERS)
+    kept = Approvals(folder / APPROVALS), SignIns(folder / SIGN_INS), AnsweredRules(folder / ANSWERS)
     try:
         return State(folder, SqliteStore.open(folder, Redactor(environ).json), *kept)
     except StoreError as error:
@@ -117,6 +121,13 @@ def open_approvals(environ: Mapping[str, str]) -> Approvals:
     folder = state_folder(environ)
     make_private(folder)
     return Approvals(folder / APPROVALS)
+
+
+def open_sign_ins(environ: Mapping[str, str]) -> SignIns:
+    """Where the user is signed in, for a command of the user. Raises as :func:`open_approvals`. Blocks."""
+    folder = state_folder(environ)
+    make_private(folder)
+    return SignIns(folder / SIGN_INS)
 
 
 def open_answers(environ: Mapping[str, str]) -> AnsweredRules:

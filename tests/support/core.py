@@ -25,6 +25,7 @@ from deputy_agents.domain.message import Reply, Text, ToolResult, ToolUse
 from deputy_agents.domain.settings import Settings
 from deputy_agents.domain.turn import Turn, TurnResult
 from deputy_agents.events.view import AgentNode
+from deputy_agents.mcp.sign_ins import SignIns
 from deputy_agents.model.scripted import Script, Scripted, ScriptedModel, calls, use
 from deputy_agents.ports.clock import Clock
 from deputy_agents.ports.model import Model, ModelEvent, ModelRequest
@@ -286,6 +287,7 @@ async def core(
     grace: float = 0,
     wrap: Callable[[Model], Model] = lambda model: model,
     snapshots: SnapshotRoots | None = None,
+    sign_ins: SignIns | None = None,
     reading: bool = False,
 ) -> AsyncGenerator[Core]:
     """Opens a session in ``root``; at the end, closes everything and looks at what is left. ``wrap`` may put something
@@ -296,7 +298,7 @@ async def core(
     model = ScriptedModel(script)
     store = store or MemoryStore()
     async with asyncio.timeout(3 * BOUND):
-        runtime = Runtime(store=store, clock=clock, home=root.parent / "home", snapshots=snapshots)
+        runtime = Runtime(store=store, clock=clock, home=root.parent / "home", snapshots=snapshots, sign_ins=sign_ins)
         client = runtime.clients.connect(settings, lambda name: wrap(model), grace)
         async with asyncio.TaskGroup() as tasks, runtime:
             session = await runtime.new_session(client, cwd=root, roots=[root])

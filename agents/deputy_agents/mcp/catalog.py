@@ -16,6 +16,8 @@ class McpServerState(StrEnum):
     AWAITING_APPROVAL = "asked"
     """The user was asked and has not answered."""
     DENIED = "refused"
+    NEEDS_SIGN_IN = "needs_sign_in"
+    """The user has to sign in before it can run."""
     STARTING = "starting"
     READY = "ready"
     FAILED = "failed"

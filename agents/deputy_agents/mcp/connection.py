@@ -22,6 +22,8 @@ from deputy_agents.mcp.callers import Ask, Callers
 from deputy_agents.mcp.catalog import McpCatalog, McpServerState
 from deputy_agents.mcp.elicitation import forms_of_error
 from deputy_agents.mcp.listing import ignored, read_catalog
+from deputy_agents.mcp.needed_sign_in import NeededSignIn
+from deputy_agents.mcp.sign_ins import SignIn, SignIns
 from deputy_agents.redact import MASK
 from deputy_agents.text import clean, cut, visible
 
@@ -51,6 +53,7 @@ MAX_IGNORED = 20
 RESTART_DELAY = 0.5
 """Seconds between a failure and the restart, multiplied by the number of failures."""
 
+_STOPPED = (McpServerState.FAILED, McpServerState.NEEDS_SIGN_IN)
 _LIBRARY = ("mcp", "deputy_agents.mcp.stdio", "deputy_agents.mcp.http", "deputy_agents.mcp.tool_validation")
 _MISSING = "MCP servers need the Python package mcp in Deputy's environment: pip install 'mcp>=2.3,<3'"
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
@@ -70,6 +73,7 @@ class McpConnection:
         *,
         isolated: bool = True,
         ask: Ask | None = None,
+        sign_ins: SignIns | None = None,
     ) -> None:
         self.entry = entry
         self.state = McpServerState.STARTING
@@ -77,8 +81,7 @@ class McpConnection:
         self.catalog = McpCatalog()
         self.start_finished = anyio.Event()
         """Set when the first start has succeeded or failed."""
-        self._cwd = cwd
-        self._isolated = isolated
+        self._place = cwd, isolated
         self._changed = changed
         self._callers = Callers(entry.name, CALL_TIMEOUT, ask)
         self._client: Client | None = None
@@ -86,6 +89,7 @@ class McpConnection:
         self._wake = asyncio.Event()
         self._failure: str | None = None
         self._secrets: frozenset[str] = frozenset()
+        self._sign_in = NeededSignIn(entry.name, sign_ins or SignIns(), ask)
         self._ignored_tools: dict[str, None] = {}
         """Sentences about invalid tools in the list of the MCP server."""
 
@@ -177,6 +181,10 @@ class McpConnection:
                 cause = _cause(error)
                 logger.info("MCP server %s: %s", self.entry.name, type(cause).__name__)
                 self.problem = self._failure or self.redacted(_reason(error))
+            if self._sign_in.missing:
+                await self._wait_for_sign_in()
+                failures = unreachable = 0
+                continue
             failures = 1 if anyio.current_time() - started_at > STABLE_AFTER else failures + 1
             unreachable = unreachable + 1 if isinstance(cause, Unreachable) else 0
             permanent = isinstance(cause, Unreachable) and cause.permanent
@@ -186,9 +194,24 @@ class McpConnection:
             self._set_state(McpServerState.STARTING)
             await anyio.sleep(RESTART_DELAY * failures)
 
+    async def _wait_for_sign_in(self) -> None:
+        def report(problem: str) -> None:
+            self.problem = problem
+            self._changed()
+
+        self.problem, self.catalog = self._sign_in.problem, McpCatalog()
+        self._set_state(McpServerState.NEEDS_SIGN_IN)
+        await self._sign_in.wait(self.entry.expand(self.entry.url, os.environ), report)
+        self._set_state(McpServerState.STARTING)
+
+    def _miss_sign_in(self) -> None:
+        self._sign_in.missing = True
+        self._failure = "it needs you to sign in"
+        self._wake.set()
+
     async def _wait_for_client(self) -> "Client":
         with anyio.move_on_after(RESTART_TIMEOUT):
-            while self._client is None and self.state is not McpServerState.FAILED:
+            while self._client is None and self.state not in _STOPPED:
                 await self._started.wait()
         if self._client is None:
             raise ToolError(f"The MCP server {self.entry.name} is not running: {self.problem or 'it does not start'}.")
@@ -264,16 +287,23 @@ class McpConnection:
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[Any]:
         from deputy_agents.mcp.http import http_transport
+        from deputy_agents.mcp.oauth_session import SessionAuth
         from deputy_agents.mcp.stdio import stdio_transport
 
         entry = self.entry
         if entry.url:
-            headers = self._expanded(entry.headers)
-            async with http_transport(entry.expand(entry.url, os.environ), headers, self._on_end) as transport:
+            headers, url = self._expanded(entry.headers), entry.expand(entry.url, os.environ)
+            signs = "authorization" not in map(str.lower, headers)
+            auth = SessionAuth(url, self._sign_in.sign_ins, self._miss_sign_in, self._hide) if signs else None
+            async with http_transport(url, headers, self._on_end, auth) as transport:
                 yield transport
         else:
             command = [entry.expand(word, os.environ) for word in (entry.command, *entry.args)]
-            yield stdio_transport(command, self._cwd, self._expanded(entry.env), self._on_end, isolated=self._isolated)
+            cwd, isolated = self._place
+            yield stdio_transport(command, cwd, self._expanded(entry.env), self._on_end, isolated=isolated)
+
+    def _hide(self, sign_in: SignIn) -> None:
+        self._secrets |= sign_in.secrets
 
     def _expanded(self, values: Mapping[str, str]) -> dict[str, str]:
         """``values`` with variables expanded; remembers which of them are secrets."""

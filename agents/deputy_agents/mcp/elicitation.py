@@ -68,6 +68,13 @@ def forms_of_error(server: str, error: "MCPError") -> Iterator[InputForm]:
         return
 
 
+def sign_in_form(server: str, page: str | None = None) -> InputForm:
+    """Asks the user whether to sign in at ``server`` now, or to open the ``page`` where they do that."""
+    if page is None:
+        return InputForm(f"The MCP server {server} needs you to sign in. Sign in now?", server=server, about="sign in")
+    return InputForm(f"Sign in at the MCP server {server} on this page.", url=page, server=server, about="sign in")
+
+
 def result_of(form: InputForm, outcome: InputOutcome) -> "ElicitResult":
     """The result of ``elicitation/create``: ``accept`` only if the user accepted."""
     from mcp_types import ElicitResult

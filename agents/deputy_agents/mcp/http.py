@@ -28,14 +28,15 @@ _INTERNAL_ERROR = -32603
 
 @asynccontextmanager
 async def http_transport(
-    url: str, headers: Mapping[str, str], on_end: Callable[[str], None]
+    url: str, headers: Mapping[str, str], on_end: Callable[[str], None], auth: httpx2.Auth | None = None
 ) -> AsyncGenerator[AbstractAsyncContextManager[tuple[Any, Any]]]:
-    """The library's transport with Deputy's HTTP client. ``on_end`` is called if the MCP server has lost the session,
-    for instance after a restart. On exit the session is deleted, which the library skips when it is cancelled."""
+    """The library's transport with Deputy's HTTP client. ``auth`` signs requests. ``on_end`` is called if the MCP
+    server has lost the session, for instance after a restart. On exit the session is deleted, which the library skips
+    when it is cancelled."""
     connections = await to_thread.run_sync(LimitedTransport, environment_proxy(url))
     transport = _LimitedResponses(connections, on_end)
     async with httpx2.AsyncClient(
-        headers={**_UNCOMPRESSED, **headers}, timeout=_TIMEOUT, transport=transport, trust_env=False
+        headers={**_UNCOMPRESSED, **headers}, auth=auth, timeout=_TIMEOUT, transport=transport, trust_env=False
     ) as http:
         try:
             yield streamable_http_client(

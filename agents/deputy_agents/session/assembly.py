@@ -72,7 +72,7 @@ def assemble(
     )
     cwd = Path(record.cwd)
     briefing = _briefing(workspace, cwd, services.clock, tasks)
-    mcp_servers = McpServers(host, tasks, workspace.roots, cwd, services.approvals, catalogue, library)
+    mcp_servers = McpServers(host, tasks, workspace.roots, cwd, services, catalogue, library)
     builder = Builder(host, catalogue, library, mcp_servers, briefing)
     supervisor = Supervisor(host, builder, roster, mcp_servers, recall, services.slots, services.metrics, tasks)
     primary = _primary(supervisor, record, cwd, past, definition)

@@ -21,6 +21,8 @@ from deputy_agents.text import cut, visible
 TOOL = "mcp"
 """The tool name in rules about starting servers: ``mcp(npx -y server *)``."""
 
+STOPPED = (McpServerState.FAILED, McpServerState.NEEDS_SIGN_IN)
+"""States of a server that was started and does not run."""
 _MAX_TITLE = 200
 _OPTIONS = {
     OptionKind.ALLOW_ALWAYS: "Always start it in this folder",
@@ -78,7 +80,7 @@ class McpServer:
 
     def problems(self) -> Iterator[str]:
         """Why it does not run, unless the user rejected it, and which tools it has that agents do not get."""
-        if self.state in (McpServerState.FAILED, McpServerState.DENIED) and not self.rejected_by_user:
+        if self.state in (*STOPPED, McpServerState.DENIED) and not self.rejected_by_user:
             yield self.status.summary()
         elif self.connection is not None:
             yield from (f"MCP server {self.entry.name}: {reason}." for reason in self.connection.catalog.ignored)

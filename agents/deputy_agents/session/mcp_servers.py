@@ -35,7 +35,6 @@ from deputy_agents.guidance.library import Library
 from deputy_agents.guidance.mcp_config import read_mcp_servers
 from deputy_agents.guidance.mcp_entry import SETTINGS, McpServerEntry, McpServerSource
 from deputy_agents.guidance.workspace_settings import WorkspaceSettings
-from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.mcp.catalog import McpServerState
 from deputy_agents.mcp.connection import McpConnection
 from deputy_agents.mcp.prompt import McpPrompt
@@ -45,12 +44,14 @@ from deputy_agents.permission.inbox import InputOutcome, PermissionOutcome
 from deputy_agents.run.agent import Agent
 from deputy_agents.run.host import Host, emit
 from deputy_agents.session.mcp_server_status import (
+    STOPPED,
     TOOL,
     McpServer,
     McpServerStatus,
     access_request,
     permission_request,
 )
+from deputy_agents.session.services import Services
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import Tool
 
@@ -97,8 +98,8 @@ def unknown_servers(definitions: Iterable[Definition], servers: Collection[tuple
 
 
 class McpServers:
-    """``.mcp.json`` files below ``roots`` come after all other sources. Servers run in ``folder``; ``approvals`` keeps
-    the user's answers for it."""
+    """``.mcp.json`` files below ``roots`` come after all other sources. Servers run in ``folder``; ``services`` has
+    the user's answers for it, and where the user is signed in."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class McpServers:
         tasks: TaskGroup,
         roots: Sequence[Path],
         folder: Path,
-        approvals: Approvals,
+        services: Services,
         catalogue: Catalogue,
         library: Library,
     ) -> None:
@@ -120,7 +121,8 @@ class McpServers:
         self._host = host
         self._tasks = tasks
         self._folder = folder
-        self._approvals = approvals
+        self._approvals = services.approvals
+        self._sign_ins = services.sign_ins
         self._catalogue = catalogue
         self._library = library
         self._servers: dict[tuple[str, str], McpServer] = {}
@@ -147,7 +149,7 @@ class McpServers:
         """Tools by name of the servers that run or are being restarted: of those for all agents, or of those for the
         agents of ``definition``."""
         mine = (s for _, s in sorted(self._servers.items()) if s.entry.source.definition == definition)
-        running = [s.connection for s in mine if s.connection and s.state is not McpServerState.FAILED]
+        running = [s.connection for s in mine if s.connection and s.state not in STOPPED]
         reading = (McpResourceTool(one) for one in running if one.catalog.resources)
         tools = (McpTool(one, name, own) for one in running for name, own in one.catalog.tools.items())
         return {tool.spec.name: tool for tool in (*reading, *tools)}  # a server's own tool wins over the resource tool
@@ -297,6 +299,7 @@ class McpServers:
             partial(self._connection_changed, server),
             isolated=self._host.settings.shell.isolated,
             ask=partial(self._ask_for_input, primary),
+            sign_ins=self._sign_ins,
         )
         self._tasks.start_soon(self._keep_running, server, server.connection.run)
 

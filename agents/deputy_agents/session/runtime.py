@@ -20,6 +20,7 @@ from deputy_agents.domain.settings import AgentSettings
 from deputy_agents.events.view import ToolCall
 from deputy_agents.guidance.answered_rules import AnsweredRules
 from deputy_agents.mcp.approvals import Approvals
+from deputy_agents.mcp.sign_ins import SignIns
 from deputy_agents.ports.buffers import Buffers
 from deputy_agents.ports.clock import Clock
 from deputy_agents.ports.store import SessionPage, SessionQuery, SessionRecord, Store
@@ -49,8 +50,8 @@ class Runtime:
 
     ``clients`` has the clients and their settings: each session runs with those of one client. ``home`` is the user's
     home folder, which has definitions and guidance of their own; ``approvals`` keeps which MCP servers the user lets
-    run, ``answered`` what the user has allowed in personal files of projects. ``snapshots`` are those of workspace
-    folders; without them, what commands change is not known.
+    run, ``sign_ins`` where the user is signed in, ``answered`` what the user has allowed in personal files of projects.
+    ``snapshots`` are those of workspace folders; without them, what commands change is not known.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Runtime:
         clock: Clock | None = None,
         home: Path | None = None,
         approvals: Approvals | None = None,
+        sign_ins: SignIns | None = None,
         snapshots: SnapshotRoots | None = None,
         answered: AnsweredRules | None = None,
     ) -> None:
@@ -70,6 +72,7 @@ class Runtime:
             slots,
             Metrics(),
             approvals or Approvals(),
+            sign_ins or SignIns(),
             answered or AnsweredRules(),
             snapshots or SnapshotRoots(None),
         )

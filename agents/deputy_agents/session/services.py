@@ -6,6 +6,7 @@ from weakref import WeakSet
 from deputy_agents.domain.metrics import Metrics
 from deputy_agents.guidance.answered_rules import AnsweredRules
 from deputy_agents.mcp.approvals import Approvals
+from deputy_agents.mcp.sign_ins import SignIns
 from deputy_agents.ports.clock import Clock
 from deputy_agents.ports.store import Store
 from deputy_agents.run.slots import Slots
@@ -22,6 +23,7 @@ class Services:
     slots: Slots
     metrics: Metrics
     approvals: Approvals = field(default_factory=Approvals)
+    sign_ins: SignIns = field(default_factory=SignIns)
     answered: AnsweredRules = field(default_factory=AnsweredRules)
     snapshots: SnapshotRoots = field(default_factory=lambda: SnapshotRoots(None))
     ledgers: WeakSet[ChangeTracker] = field(default_factory=WeakSet[ChangeTracker])

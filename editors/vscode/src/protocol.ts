@@ -976,7 +976,7 @@ export interface McpServerInfo {
 }
 
 /** State of an MCP server. */
-export type McpServerState = "new" | "asked" | "refused" | "starting" | "ready" | "failed";
+export type McpServerState = "new" | "asked" | "refused" | "needs_sign_in" | "starting" | "ready" | "failed";
 
 /** A complete message. In a cancelled turn it has the text shown so far. */
 export interface MessageAdded {

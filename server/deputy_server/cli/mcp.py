@@ -11,8 +11,9 @@ import typer
 if TYPE_CHECKING:
     from deputy_agents.guidance.mcp_entry import McpServerEntry
     from deputy_agents.mcp.approvals import Approvals
+    from deputy_agents.mcp.sign_ins import SignIns
 
-mcp = typer.Typer(name="mcp", help="List, test, approve and revoke MCP servers.", no_args_is_help=True)
+mcp = typer.Typer(name="mcp", help="List, test and approve MCP servers, and sign in there.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(help="Name of the MCP server.")]
@@ -57,7 +58,7 @@ def list_servers(
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     elif not rows:
         typer.echo("No MCP servers configured.", err=True)
-    if any(row.get("state") == "failed" for row in rows):
+    if any(row.get("state") in ("failed", "needs_sign_in") for row in rows):
         raise typer.Exit(1)
 
 
@@ -94,7 +95,7 @@ def _probe(servers: "Sequence[McpServerEntry]", rows: list[Row], show: Callable[
         for row in rows:
             if "state" in row:
                 show(row)
-    probe([one for one, row in zip(servers, rows, strict=True) if "state" not in row], _folder(), report)
+    probe([one for one, row in zip(servers, rows, strict=True) if "state" not in row], _folder(), _sign_ins(), report)
 
 
 @mcp.command()
@@ -122,6 +123,82 @@ def revoke(name: Name, settings: SettingsFile = None, as_json: AsJson = False) -
         typer.echo(f"{name} needs approval again.")
 
 
+@mcp.command()
+def login(
+    name: Name,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only print the address of the page where you sign in.")
+    ] = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Sign in at an MCP server that needs it. Opens a page of the server in your browser.
+
+    What the server issues is stored in the keyring of your system, or else in a file that only you can read. Sessions
+    that wait for it go on within a second.
+
+    Examples: `deputy mcp login tracker` · `deputy mcp login tracker --no-browser`
+    """
+    import webbrowser
+
+    from deputy_server.mcp_sign_in import log_in
+
+    def show(page: str) -> None:
+        opened = not no_browser and webbrowser.open(page)
+        typer.echo(f"{'Sign in in your browser' if opened else 'Open this page to sign in'}: {page}", err=True)
+
+    url, store = _address(name, settings), _sign_ins()
+    signed_in = _succeeded(lambda: log_in(url, store, show), f"You are not signed in at {name}")
+    typer.echo(f"You are signed in at {name}." if signed_in else f"{name} needs no sign-in.")
+
+
+@mcp.command()
+def logout(name: Name, settings: SettingsFile = None) -> None:
+    """Sign out from an MCP server: delete what it has issued, and revoke it there if the server can.
+
+    Examples: `deputy mcp logout tracker` · `deputy mcp logout tracker --settings editor.json`
+    """
+    from deputy_server.mcp_sign_in import log_out
+
+    url, store = _address(name, settings), _sign_ins()
+    was_signed_in = _succeeded(lambda: log_out(url, store), "You are not signed out")
+    typer.echo(f"You are signed out from {name}." if was_signed_in else f"You were not signed in at {name}.")
+
+
+def _succeeded(run: Callable[[], bool], failure: str) -> bool:
+    from deputy_agents.domain.errors import DeputyError
+
+    try:
+        return run()
+    except (DeputyError, OSError) as error:
+        typer.echo(f"{failure}: {error}.", err=True)
+        raise typer.Exit(1) from None
+
+
+def _address(name: str, settings: Path | None) -> str:
+    """The address of the MCP server with this name."""
+    entry = _entries_named(name, settings)[0]
+    if not entry.url:
+        raise typer.BadParameter(f"the MCP server {name!r} is a program on this machine, which needs no sign-in")
+    from deputy_agents.domain.errors import ToolError
+    from deputy_agents.web.address import parse_url
+
+    try:
+        return parse_url(entry.expand(entry.url, os.environ)).url
+    except (ToolError, ValueError) as error:
+        raise typer.BadParameter(f"the MCP server {name!r}: {error}") from None
+
+
+def _sign_ins() -> "SignIns":
+    from deputy_agents.domain.errors import StoreError
+    from deputy_server.storage import open_sign_ins
+
+    try:
+        return open_sign_ins(os.environ)
+    except StoreError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
 def _set_approval(name: str, settings: Path | None, allowed: bool | None, *, as_json: bool) -> "list[McpServerEntry]":
     """Store the answer for all MCP servers with this name and return them. Print them if JSON is requested."""
     entries = _entries_named(name, settings)
@@ -140,7 +217,7 @@ def _lines(row: Row) -> list[str]:
     from deputy_agents.text import visible
 
     approval = str(row["approval"])
-    state = f", {row['state']}" if "state" in row else ""
+    state = f", {str(row['state']).replace('_', ' ')}" if "state" in row else ""
     lines = [
         f"{row['name']}  ({_APPROVAL_LABELS.get(approval, approval)}{state})",
         f"    {visible(str(row['starts']))}",

@@ -87,12 +87,12 @@ def listening(error: HTTPStatus | None = None, **further: str) -> Generator[tupl
 
 
 async def test_an_http_error_of_an_mcp_server_is_reported_with_its_status(workspace: Path) -> None:
-    with listening(HTTPStatus.UNAUTHORIZED) as (url, _):
+    with listening(HTTPStatus.FORBIDDEN) as (url, _):
         configure_mcp_servers(workspace, tracker={"type": "http", "url": url})
         async with core(workspace, Cast([say("hello")]), starting()) as c:
             await prompt(c)
             await until(lambda: state(c) is McpServerState.FAILED)
-            assert "HTTP 401 Unauthorized" in str(c.session.problems[-1])
+            assert "HTTP 403 Forbidden" in str(c.session.problems[-1])
 
 
 async def test_the_session_is_deleted_on_the_mcp_server_when_it_ends(workspace: Path) -> None:

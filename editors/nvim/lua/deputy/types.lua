@@ -671,7 +671,7 @@
 ---@field prompts string[] Names of its prompts.
 
 ---State of an MCP server.
----@alias deputy.McpServerState 'new'|'asked'|'refused'|'starting'|'ready'|'failed'
+---@alias deputy.McpServerState 'new'|'asked'|'refused'|'needs_sign_in'|'starting'|'ready'|'failed'
 
 ---A complete message. In a cancelled turn it has the text shown so far.
 ---@class deputy.MessageAdded
