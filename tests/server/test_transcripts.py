@@ -62,11 +62,7 @@ async def test_code_lenses_are_at_the_right_lines_whatever_a_label_contains(depu
         text = await viewer.until(uri, "Agents: 1 primary, 1 running", "Fix ")
         assert text.count("\n```") == 2
         at = next(number for number, line in enumerate(text.split("\n")) if "Fix " in line)
-        assert [(line, title) for line, title, _ in await viewer.lenses(uri)] == [
-            (0, "Stop"),
-            (at, "Open"),
-            (at, "Stop"),
-        ]
+        await viewer.until_lenses(uri, [(0, "Stop"), (at, "Open"), (at, "Stop")])
         await viewer.press(uri, "Stop")
 
 
@@ -104,16 +100,13 @@ async def test_lenses_stop_and_open_a_sub_agent(deputy: Deputies, workspace: Pat
         viewer = Viewer(client)
         await client.command("deputy.prompt", {"text": "go"})
         uri = await viewer.opened()
-        text = await viewer.until(uri, "second task", "Agents: 1 primary, 2 running")
+        text = await viewer.until(uri, "[first task]", "[second task]", "Agents: 1 primary, 2 running")
         lines = text.splitlines()
         at = {
             name: next(n for n, line in enumerate(lines) if f"[{name}]" in line)
             for name in ("first task", "second task")
         }
-        assert [(line, title) for line, title, _ in await viewer.lenses(uri)] == [
-            (0, "Stop"),
-            *((at[name], title) for name in at for title in ("Open", "Stop")),
-        ]
+        await viewer.until_lenses(uri, [(0, "Stop"), *((at[name], title) for name in at for title in ("Open", "Stop"))])
         assert await viewer.press(uri, "Stop", 1) == {"cancelled": True}
         await viewer.until(uri, "- ⊘ cancelled · [first task]", "- ⟳ running · [second task]")
         opened = await viewer.press(uri, "Open", 1)

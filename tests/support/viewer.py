@@ -64,6 +64,16 @@ class Viewer:
         lenses = await self.client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
         return [(lens["range"]["start"]["line"], lens["command"]["title"], lens["command"]) for lens in lenses]
 
+    async def until_lenses(self, uri: str, wanted: list[tuple[int, str]]) -> None:
+        """Waits until the code lenses of a document have these lines and titles."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                self._changed.clear()
+                self.reload(uri)
+                if [(line, title) for line, title, _ in await self.lenses(uri)] == wanted:
+                    return
+                await self._changed.wait()
+
     async def press(self, uri: str, title: str, number: int = 0) -> Json:
         """Runs the command of a code lens; returns its result."""
         command = [command for _, name, command in await self.lenses(uri) if name == title][number]

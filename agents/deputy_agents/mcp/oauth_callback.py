@@ -57,15 +57,14 @@ class Callback:
         return self._returned
 
     async def serve(self, stream: SocketStream) -> None:
-        async with stream:
-            with anyio.move_on_after(_READ_LIMIT):
-                try:
-                    status, page = _PAGES[self._answer(await _request_line(stream))]
-                    head = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\n"
-                    rules = "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n"
-                    await stream.send(f"{head}{rules}Content-Length: {len(page.encode())}\r\n\r\n{page}".encode())
-                except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError):
-                    return
+        with anyio.move_on_after(_READ_LIMIT):
+            try:
+                status, page = _PAGES[self._answer(await _request_line(stream))]
+                head = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\n"
+                rules = "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n"
+                await stream.send(f"{head}{rules}Content-Length: {len(page.encode())}\r\n\r\n{page}".encode())
+            except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError):
+                return
 
     def _answer(self, line: str) -> str:
         """The name of the page for a request."""
@@ -102,7 +101,7 @@ async def listening(port: int) -> AsyncGenerator[Callback]:
     limiter = anyio.Semaphore(_CONNECTIONS)
 
     async def serve(stream: SocketStream) -> None:
-        async with limiter:
+        async with stream, limiter:
             await callback.serve(stream)
 
     async with listener, anyio.create_task_group() as tasks:

@@ -166,7 +166,7 @@ def test_change_of_first_line_is_visible_with_its_header(deputy: Neovim) -> None
     lines = deputy.everything().splitlines()
     at = lines.index("# tries")
     assert lines[at + 1] == "~? [fix the top] edit_file(loop.py)  1 of 1"
-    assert any(line.startswith("~+ # all tries") for line in lines[at + 2 : at + 6])
+    assert any(line.startswith("~# all tries") for line in lines[at + 2 : at + 6])
 
 
 def test_a_change_stays_at_its_place_while_the_user_types_above_it(deputy: Neovim) -> None:

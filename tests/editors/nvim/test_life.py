@@ -108,7 +108,7 @@ def test_session_is_reloaded_after_crash_and_continues(deputy: Neovim) -> None:
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     os.kill(server_pid(deputy), signal.SIGKILL)
     deputy.until("#NOTICED > 0")
-    assert "failed: interrupted by restart" in deputy.until_shown("✗ never ends, one")
+    assert "interrupted by a restart" in deputy.until_shown("✗ never ends, one")
     deputy.until_shown("0 running, 5 finished")
     assert "`:DeputyRestart` restarts it" in deputy.lua("return NOTICED[1]")
     deputy.until_shown("the server has ended")
@@ -141,7 +141,7 @@ def test_a_neovim_that_is_started_later_loads_what_a_killed_server_left(workspac
     with neovim(workspace) as second:
         second.setup_scripted(model)
         choose(second, session, "load")
-        shown = second.until_shown("✗ never ends, two  failed: interrupted by restart")
+        shown = second.until_shown("✗ never ends, two  general  interrupted by a restart")
         assert "You\nthree of them" in shown
         assert "▸ act" in shown
         assert "0 running, 3 finished" in shown
