@@ -73,12 +73,15 @@ async def test_session_of_another_window_is_read_only_until_that_closes_and_can_
         await proceed.click()
         await expect(other.chat.locator(".message.assistant").last).to_contain_text("Continuing.")
 
-        # Other sessions of the project may have the same title.
-        unarchive = other.page.locator('.quick-input-widget .monaco-list-row [aria-label^="Unarchive Session"]')
-        row = other.page.locator(".quick-input-widget .monaco-list-row", has=unarchive)
+        listed = other.page.locator(".quick-input-widget .monaco-list-row", has_text="look and improve")
+        unarchive = listed.get_by_role("button", name="Unarchive Session")
         await other.command("Deputy: Archive Session")
         await other.command("Deputy: Open Session…")
-        await row.hover()
+        await expect(listed.first).to_be_visible()
+        for row in await listed.all():  # other sessions of the project may have the same title
+            await row.hover()
+            if await unarchive.count():
+                break
         await unarchive.click()
         await expect(unarchive).to_have_count(0)
         await other.page.keyboard.press("Escape")
