@@ -8,7 +8,6 @@ from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.event import (
-    AgentRef,
     InputRequest,
     InputRequested,
     InputResolved,
@@ -71,20 +70,12 @@ class InputOutcome:
 
 
 @dataclass(frozen=True)
-class _Permission(UserRequest[PermissionOutcome]):
+class _Permission(UserRequest[PermissionRequest, PermissionOutcome]):
     request: PermissionRequest
     run: int
     decide_by_rules: Callable[[], PermissionOutcome | None]
     complete: Preview | None = None
     only_edits: bool = False
-
-    @property
-    def request_id(self) -> str:
-        return self.request.request_id
-
-    @property
-    def agent(self) -> AgentRef:
-        return self.request.agent
 
     def opened(self) -> PermissionRequested:
         return PermissionRequested(self.request)
@@ -126,17 +117,9 @@ class _Permission(UserRequest[PermissionOutcome]):
 
 
 @dataclass(frozen=True)
-class _Input(UserRequest[InputOutcome]):
+class _Input(UserRequest[InputRequest, InputOutcome]):
     request: InputRequest
     run: int
-
-    @property
-    def request_id(self) -> str:
-        return self.request.request_id
-
-    @property
-    def agent(self) -> AgentRef:
-        return self.request.agent
 
     def opened(self) -> InputRequested:
         return InputRequested(self.request)

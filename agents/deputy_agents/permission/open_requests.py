@@ -16,7 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from deputy_agents.domain.event import AgentRef, Durable, ResolvedBy
+from deputy_agents.domain.event import AgentRef, Durable, InputRequest, PermissionRequest, ResolvedBy
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.ports.permission import Dismissed, PermissionClient
 
@@ -26,21 +26,23 @@ MAX_SETTLED = 1000
 """Settled requests that are remembered, to distinguish late answers from answers to unknown requests."""
 
 Outcome = TypeVar("Outcome")
-R = TypeVar("R", bound="UserRequest[Any]")
+Asked = TypeVar("Asked", PermissionRequest, InputRequest)
+R = TypeVar("R", bound="UserRequest[Any, Any]")
 
 
-class UserRequest(ABC, Generic[Outcome]):
+class UserRequest(ABC, Generic[Asked, Outcome]):
     """A request to the user, and the outcome ``Outcome`` that it can have."""
 
+    request: Asked
     run: int
 
     @property
-    @abstractmethod
-    def request_id(self) -> str: ...
+    def request_id(self) -> str:
+        return self.request.request_id
 
     @property
-    @abstractmethod
-    def agent(self) -> AgentRef: ...
+    def agent(self) -> AgentRef:
+        return self.request.agent
 
     @abstractmethod
     def opened(self) -> Durable:
@@ -69,7 +71,7 @@ class UserRequest(ABC, Generic[Outcome]):
 
 @dataclass(slots=True)
 class _Open:
-    request: UserRequest[Any]
+    request: UserRequest[Any, Any]
     future: "asyncio.Future[Any]"
     shown_by: dict[PermissionClient, anyio.CancelScope] = field(
         default_factory=dict[PermissionClient, anyio.CancelScope]
@@ -93,7 +95,7 @@ class OpenRequests:
         self._away: set[PermissionClient] = set()
         """Clients that are connected, show no requests of this session, and can return to it."""
         self._open: dict[str, _Open] = {}
-        self._settled: OrderedDict[str, UserRequest[Any]] = OrderedDict()
+        self._settled: OrderedDict[str, UserRequest[Any, Any]] = OrderedDict()
 
     def open(self, kind: type[R]) -> Iterator[R]:
         return (entry.request for entry in self._open.values() if isinstance(entry.request, kind))
@@ -134,7 +136,7 @@ class OpenRequests:
             if (outcome := entry.request.decided()) is not None:
                 self._settle(entry, outcome)
 
-    async def wait(self, request: UserRequest[Outcome]) -> Outcome:
+    async def wait(self, request: UserRequest[Any, Outcome]) -> Outcome:
         """Wait for the outcome, without a time limit. Cancelling the wait withdraws the request from all clients."""
         entry = _Open(request, asyncio.get_running_loop().create_future())
         self._open[request.request_id] = entry
